@@ -1,0 +1,6 @@
+//! Caisson runs coding-agent CLIs as bounded, approved, at-most-once tasks.
+
+pub mod protocol;
+pub mod redact;
+pub mod runner;
+pub mod supervisor;

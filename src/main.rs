@@ -1,0 +1,2 @@
+//! The caisson binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Versioned records between the runner and the supervisor.

@@ -1,0 +1,1 @@
+//! The throwaway workspace: clone, diff, apply. The tree an agent leaves is hostile input.
