@@ -1,5 +1,7 @@
 //! `AgentCliDefinition`: what the platform team allows a task to run, and how.
 
+#![expect(clippy::duplicated_attributes, reason = "kube repeats type_ in each printcolumn")]
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -208,7 +210,7 @@ pub struct FileDelivery {
     pub flag: String,
 }
 
-/// How standard output is read. The programs are CEL; they see `out` (Json: the value; Text: the string) or `events` (JsonLines: a list).
+/// How standard output is read. The programs are CEL; they see `out` (`Json`: the value) or `events` (`JsonLines`: the list).
 #[derive(KubeSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 #[x_kube(validation = Rule::new("self.format != 'Text' || (!has(self.text) && !has(self.failed) && !has(self.usage))").message("programs need the format Json or JsonLines"))]
 pub struct Output {

@@ -7,7 +7,6 @@ mod code;
 mod condition;
 mod definition;
 mod quantity;
-mod schema;
 mod status;
 mod task;
 

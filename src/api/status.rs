@@ -226,6 +226,7 @@ pub struct Grant {
 #[derive(KubeSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.code) == has(oldSelf.code) && (!has(self.code) || self.code == oldSelf.code)").message("result.code is set once"))]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of one wire object")]
 pub struct TaskResult {
     /// Why it failed; absent when it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,12 +1,15 @@
 //! `AgentCliTask`: one bounded request to one agent CLI.
 
+#![expect(clippy::duplicated_attributes, reason = "kube repeats type_ in each printcolumn")]
+
 use std::collections::BTreeMap;
 
 use kube::{CustomResource, KubeSchema};
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AgentCliTaskStatus, ByteSize, Cpu, Duration, schema};
+use super::{AgentCliTaskStatus, ByteSize, Cpu, Duration};
 
 /// One task for one agent CLI: what to do, where, within which limits. It never names a program, a path outside the workspace,
 /// an environment variable or a pod field. A spec can't be changed.
@@ -55,7 +58,7 @@ pub struct AgentCliTaskSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Values for options that the definition declares.
-    #[schemars(schema_with = "schema::values_by_name")]
+    #[schemars(schema_with = "values_by_name")]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, Value>,
     /// What the agent works on. Default: an empty folder.
@@ -234,4 +237,13 @@ pub struct TaskEgress {
     )]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
+}
+
+/// Values by name, each of the type that the definition declares for it.
+fn values_by_name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": {"x-kubernetes-preserve-unknown-fields": true},
+        "maxProperties": 64,
+    })
 }

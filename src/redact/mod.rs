@@ -43,3 +43,37 @@ impl fmt::Display for Redacted {
         f.write_str(&self.0)
     }
 }
+
+impl Redacted {
+    /// A command's display.
+    pub fn command_display(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl Redacted {
+    /// The end of the text.
+    pub fn tail(&self, _max: usize) -> (Self, bool) {
+        (self.clone(), false)
+    }
+
+    /// The beginning.
+    pub fn head(&self, _max: usize) -> (Self, bool) {
+        (self.clone(), false)
+    }
+
+    /// Problems.
+    pub fn from_problems(message: &'static str, problems: &str) -> Self {
+        Self(format!("{message}: {problems}"))
+    }
+
+    /// List.
+    ///
+    /// # Errors
+    /// Not strings.
+    pub fn deserialize_stored_list<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Self>, D::Error> {
+        Vec::<String>::deserialize(deserializer).map(|texts| texts.into_iter().map(Self).collect())
+    }
+}
