@@ -1,1 +1,0 @@
-//! Versioned records between the runner and the supervisor.
