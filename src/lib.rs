@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod core;
+pub mod executor;
 pub mod protocol;
 pub mod redact;
 pub mod runner;

@@ -1,5 +1,7 @@
 //! `AgentCliTask.status`: what would run, who approved it, what happened. Every text in it is redacted.
 
+#![expect(clippy::struct_excessive_bools, reason = "independent facts of wire objects")]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -226,7 +228,6 @@ pub struct Grant {
 #[derive(KubeSchema, Serialize, Deserialize, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.code) == has(oldSelf.code) && (!has(self.code) || self.code == oldSelf.code)").message("result.code is set once"))]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts of one wire object")]
 pub struct TaskResult {
     /// Why it failed; absent when it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,8 @@
 //! From an outcome's facts to the one code that names what went wrong.
 
-use super::outcome::{End, Execution, Failure, Outcome, SystemCode};
+use super::outcome::{End, Execution, Failure, Outcome};
 use crate::api::Code;
+use crate::protocol::SystemCode;
 
 /// Why a run did not succeed; `None` when it did.
 ///

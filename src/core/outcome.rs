@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Code, DiffSummary, StreamFacts, TerminationMethod, Usage};
+use crate::protocol::SystemCode;
 use crate::redact::Redacted;
 
 /// Everything that is known about a finished run. All text in it is redacted.
@@ -99,59 +100,4 @@ pub struct Reading {
     pub text_truncated: bool,
     /// What the agent used, by its own account.
     pub usage: Option<Usage>,
-}
-
-/// The system's word for a failure: at most 32 capitals, digits and underscores, such as `ENOENT`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct SystemCode(String);
-
-impl SystemCode {
-    /// The code, unless it isn't of the allowed form.
-    pub fn new(text: impl Into<String>) -> Option<Self> {
-        let text = text.into();
-        let legal = text.len() <= 32
-            && text.starts_with(|first: char| first.is_ascii_uppercase())
-            && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
-        legal.then_some(Self(text))
-    }
-
-    /// The code as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for SystemCode {
-    type Error = IllegalSystemCode;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::new(text).ok_or(IllegalSystemCode)
-    }
-}
-
-/// A system code is not of the form `^[A-Z][A-Z0-9_]{0,31}$`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a system code")]
-pub struct IllegalSystemCode;
-
-#[cfg(test)]
-mod tests {
-    use super::SystemCode;
-
-    #[test]
-    fn only_short_capitals_are_a_system_code() {
-        for (text, legal) in [
-            ("ENOENT", true),
-            ("A", true),
-            ("A_1", true),
-            ("", false),
-            ("1A", false),
-            ("enoent", false),
-            ("A B", false),
-        ] {
-            assert_eq!(SystemCode::new(text).is_some(), legal, "{text}");
-        }
-        assert!(SystemCode::new("A".repeat(32)).is_some() && SystemCode::new("A".repeat(33)).is_none());
-    }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use crate::protocol::StopReason;
+
 use crate::api::{
     AgentCliTaskStatus, EffectiveLimits, EnvironmentVariable, LogMode, PodSettings, Release, Workspace,
 };
@@ -30,17 +32,6 @@ pub enum Action {
     Stop(RunId, StopReason),
     /// Remove the sandbox and everything of it.
     Remove(RunId),
-}
-
-/// Why an agent is ended from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopReason {
-    /// Someone cancelled the task.
-    Cancelled,
-    /// The definition was retired.
-    Retired,
-    /// The platform takes the sandbox away.
-    Interrupted,
 }
 
 /// One attempt to run one task.

@@ -114,6 +114,11 @@ pub struct StreamReport {
 pub struct SystemCode(String);
 
 impl SystemCode {
+    /// The code, unless the text isn't of the allowed form.
+    pub fn new(text: impl Into<String>) -> Option<Self> {
+        Self::try_from(text.into()).ok()
+    }
+
     /// The code of [`Ended::ProcessLimit`].
     pub fn process_limit() -> Self {
         Self("PROCESS_LIMIT".to_owned())

@@ -8,10 +8,11 @@ use crate::api::{
 };
 use crate::core::command::{self, Command, Prompt};
 use crate::core::digest::{self, LOCAL_UID, Subject};
-use crate::core::outcome::{Failure, SystemCode};
+use crate::core::outcome::Failure;
 use crate::core::plan::{RunId, RunSpec, Unsupported};
 use crate::core::validate::{self, Origin, Problem};
 use crate::core::{contract, limits};
+use crate::protocol::SystemCode;
 use crate::redact::Redacted;
 
 /// Everything that the gates look at.

@@ -11,12 +11,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 pub use gates::{Approvals, Facts, Gate, Inputs, Installation, Judgement, PromptState, Refusal, judge};
 
 use super::outcome::{Failure, Outcome};
-use super::plan::{Action, Plan, RunId, RunSpec, StopReason};
+use super::plan::{Action, Plan, RunId, RunSpec};
 use super::status::{self, Writer, whole_seconds};
 use crate::api::{
     AgentCliTask, AgentCliTaskStatus, Approval, CANCEL, Cancel, Code, ConditionStatus, ConditionType, Launch,
     Reason, TaskResult,
 };
+use crate::protocol::StopReason;
 use crate::redact::Redacted;
 
 /// Attempts to bring up a sandbox. None of them starts an agent: that takes the grant, and there is at most one.
