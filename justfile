@@ -1,5 +1,8 @@
 # The commands of the project. `just` only names them: each also runs as it stands.
 
+# Where ./test builds its tools.
+export PATH := justfile_directory() / "target/tools/bin:" + env("PATH")
+
 [private]
 default:
     @just --list --unsorted
