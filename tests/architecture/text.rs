@@ -43,7 +43,7 @@ pub(crate) fn machine_traces(
         let at = format!("{path}:{}", number + 1);
         for home in homes {
             let directory = format!("/{home}/");
-            // `src/work/` and `https://host/home/` are no directories of a machine.
+            // `src/home/` and `https://host/home/` are no directories of a machine.
             let absolute = line.match_indices(&directory).any(|(index, _)| {
                 let before = line.get(..index).unwrap_or_default();
                 let inner = before.ends_with(|it: char| it.is_alphanumeric() || "._-*}/".contains(it));
