@@ -1,5 +1,8 @@
 //! Caisson runs coding-agent CLIs as bounded, approved, at-most-once tasks.
 
+#[macro_use]
+mod guard;
+
 pub mod api;
 pub mod core;
 pub mod executor;

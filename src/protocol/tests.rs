@@ -1,3 +1,5 @@
+//! Round trips, hostile bytes and limits of the protocol.
+
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;

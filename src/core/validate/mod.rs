@@ -1,7 +1,7 @@
 //! Whether an object is sound. Every problem is reported at once, each with its JSON path and never with the offending value.
 //!
-//! Two layers: [`document`] checks a manifest as a person wrote it (schema, CEL rules, unknown fields: what the API server would
-//! say, and what it would silently prune); [`definition`] and [`task`] check what no schema can express.
+//! Two layers: [`document()`] checks a manifest as a person wrote it (schema, CEL rules, unknown fields: what the API server would
+//! say, and what it would silently prune); [`definition()`] and [`task()`] check what no schema can express.
 
 mod definition;
 mod document;
