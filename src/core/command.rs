@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::api::{AgentCliDefinitionSpec, AgentCliTaskSpec, PromptDelivery};
-use crate::redact::Redacted;
+use crate::redact::{Redacted, Redactor};
 
 /// Longest single argument in bytes with its terminating NUL: Linux's `MAX_ARG_STRLEN`, 32 pages of 4 KiB.
 pub const MAX_ARGUMENT_BYTES: usize = 131_072;
@@ -129,7 +129,7 @@ pub fn build(
     }
     check_bounds(&definition.binary, &arguments)?;
     shown.insert(0, quote(&definition.binary));
-    let display = Redacted::command_display(&shown.join(" "));
+    let display = Redactor::without_secrets().text(&shown.join(" "));
     Ok(Command { binary: definition.binary.clone(), arguments, channel, file_flag, display })
 }
 

@@ -37,6 +37,7 @@ mod exact;
 mod needles;
 mod rules;
 mod sanitize;
+mod stored;
 mod stream;
 mod tail;
 mod text;

@@ -34,7 +34,8 @@ impl Programs {
 
 fn is_program(path: &Path) -> bool {
     path.is_absolute()
-        && std::fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+        && std::fs::metadata(path)
+            .is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
 /// The redactor that knows every secret of the order.
@@ -107,7 +108,11 @@ fn environment(order: &Order, sandbox: &Sandbox) -> Vec<(OsString, OsString)> {
         .map(|variable| (variable.name.clone().into(), OsString::from_vec(variable.value.clone())))
         .collect();
     let stands = |name: &OsString| declared.iter().any(|(declared, _)| declared == name);
-    let inherited: Vec<_> = own.into_iter().chain(sandbox.environment.iter().cloned()).filter(|(name, _)| !stands(name)).collect();
+    let inherited: Vec<_> = own
+        .into_iter()
+        .chain(sandbox.environment.iter().cloned())
+        .filter(|(name, _)| !stands(name))
+        .collect();
     inherited.into_iter().chain(declared).collect()
 }
 

@@ -16,7 +16,8 @@ use crate::core::decide::RunState;
 use crate::core::outcome::{Failure, Outcome, Reading};
 use crate::core::plan::RunSpec;
 use crate::protocol::{
-    Decoder, ExecReport, MAX_PAYLOAD, Record, Stop, StopReason, Stream, SystemCode, ToRunner, ToSupervisor, Token, VERSION,
+    Decoder, ExecReport, MAX_PAYLOAD, Record, Stop, StopReason, Stream, SystemCode, ToRunner, ToSupervisor,
+    Token, VERSION,
 };
 use crate::redact::{Redacted, Redactor, TextStream};
 
@@ -109,7 +110,9 @@ impl<L: AsyncRead + AsyncWrite + Unpin> Runner<L> {
         let mut runner = Self { link, decoder: Decoder::new(MAX_PAYLOAD), pending: Vec::new() };
         let hello = tokio::time::timeout(HELLO_LIMIT, runner.next()).await??;
         match hello {
-            Some(ToSupervisor::Hello { version: VERSION, token: shown, .. }) if shown.matches(token) => Ok(runner),
+            Some(ToSupervisor::Hello { version: VERSION, token: shown, .. }) if shown.matches(token) => {
+                Ok(runner)
+            }
             _ => Err(std::io::ErrorKind::PermissionDenied.into()),
         }
     }
@@ -267,7 +270,9 @@ impl Session<'_> {
             Ok(Finished { report, stdout }) => {
                 outcome.execution = Some(launch::execution(&report));
                 let executable = &self.sandbox.executable;
-                let raw = output::worker::evaluate(executable, &order.output, &stdout, report.stdout.truncated).await;
+                let raw =
+                    output::worker::evaluate(executable, &order.output, &stdout, report.stdout.truncated)
+                        .await;
                 outcome.reading = Some(redact(raw, report.stdout.truncated, redactor));
             }
         }

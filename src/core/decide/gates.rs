@@ -13,7 +13,7 @@ use crate::core::plan::{RunId, RunSpec, Unsupported};
 use crate::core::validate::{self, Origin, Problem};
 use crate::core::{contract, limits};
 use crate::protocol::SystemCode;
-use crate::redact::Redacted;
+use crate::redact::{Redacted, Redactor};
 
 /// Everything that the gates look at.
 #[derive(Debug, Clone, Copy)]
@@ -116,7 +116,8 @@ impl Refusal {
     /// The code's message and every problem, for a condition. Problems quote no values.
     pub fn message(&self) -> Redacted {
         let problems = self.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        Redacted::from_problems(self.failure.code.message(), &problems)
+        let separator = if problems.is_empty() { "" } else { ": " };
+        Redactor::without_secrets().text(&format!("{}{separator}{problems}", self.failure.code.message()))
     }
 }
 

@@ -161,7 +161,8 @@ impl Target {
         if step == Step::Check {
             apply = apply.arg("--check");
         }
-        let apply = self.overrides.iter().fold(apply, |apply, (key, value)| Invocation::config(apply, key, *value));
+        let apply =
+            self.overrides.iter().fold(apply, |apply, (key, value)| Invocation::config(apply, key, *value));
         Ok(apply.arg("-").input(rewound(file)?).output(ANSWER_BYTES).await.map(drop))
     }
 }

@@ -50,9 +50,7 @@ mod tree;
 mod tests;
 
 pub use apply::{Applied, ApplyError, apply};
-pub use diff::{
-    ChangeKind, DiffLimits, FileChange, Incomplete, SkipReason, Totals, WorkspaceDiff, diff,
-};
+pub use diff::{ChangeKind, DiffLimits, FileChange, Incomplete, SkipReason, Totals, WorkspaceDiff, diff};
 pub use error::WorkspaceError;
 pub use git::{Git, GitError, Stderr};
 pub use object::ObjectId;

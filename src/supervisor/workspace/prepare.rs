@@ -102,14 +102,24 @@ pub enum Note {
 /// # Errors
 ///
 /// See [`WorkspaceError`]; [`WorkspaceError::system_code`] is what a task's status says.
-pub async fn prepare(git: &Git, source: Option<&Source>, layout: &Layout) -> Result<Prepared, WorkspaceError> {
+pub async fn prepare(
+    git: &Git,
+    source: Option<&Source>,
+    layout: &Layout,
+) -> Result<Prepared, WorkspaceError> {
     make_empty(&layout.workspace)?;
     make_empty(&layout.private)?;
     let workspace = Directory::open(&layout.workspace).map_err(WorkspaceError::io("open the workspace"))?;
     let root = workspace.identity().map_err(WorkspaceError::io("open the workspace"))?;
     let Some(source) = source else {
         let directory = layout.workspace.clone();
-        return Ok(Prepared { base: None, directory, notes: Vec::new(), format: ObjectFormat::default(), root });
+        return Ok(Prepared {
+            base: None,
+            directory,
+            notes: Vec::new(),
+            format: ObjectFormat::default(),
+            root,
+        });
     };
     let revision = source.revision.as_deref();
     let (base, mut notes, prefix) = match &source.repository {
@@ -144,10 +154,13 @@ async fn borrow(
         .create(&repository)?;
     // Whoever names a revision did not ask for the working tree.
     let compared = source.work_tree.as_ref().filter(|_| revision.is_none());
-    let (submodules, uncommitted) =
-        tokio::try_join!(check_out(git, &repository, &source.base, layout), note_uncommitted(git, &repository, compared))?;
+    let (submodules, uncommitted) = tokio::try_join!(
+        check_out(git, &repository, &source.base, layout),
+        note_uncommitted(git, &repository, compared)
+    )?;
     let head = Head { commit: &source.base, branch: source.branch.as_deref() };
-    let agent = Skeleton::for_agent(format, head).borrowing(&source.objects).shallow(source.shallow.as_deref());
+    let agent =
+        Skeleton::for_agent(format, head).borrowing(&source.objects).shallow(source.shallow.as_deref());
     give_to_agent(&agent, layout)?;
     let notes = [submodules].into_iter().chain(uncommitted).collect();
     Ok((source.base, notes, source.work_tree.map(|tree| tree.prefix).unwrap_or_default()))
