@@ -62,7 +62,7 @@ pub struct Report {
     pub change: Option<WorkspaceDiff>,
 }
 
-/// Sees one run through. `state` says how far it is; a value in `stop` ends it.
+/// Sees one run through. `announce` is told when the agent runs; a value in `stop` ends it.
 ///
 /// # Guarantees
 /// The agent starts at most once, and only after [`Control::launch`] gave its order.
@@ -71,14 +71,14 @@ pub async fn supervise<L, F>(
     sandbox: &Sandbox,
     runner: F,
     control: &dyn Control,
-    state: &watch::Sender<RunState>,
+    announce: &(dyn Fn(RunState) + Send + Sync),
     stop: &mut watch::Receiver<Option<StopReason>>,
 ) -> Report
 where
     L: AsyncRead + AsyncWrite + Unpin,
     F: Future<Output = std::io::Result<Runner<L>>>,
 {
-    let session = Session { spec, sandbox, control, state };
+    let session = Session { spec, sandbox, control, announce };
     match session.prepare(runner, stop).await {
         Err(failure) => Report::failed(failure, None),
         Ok((prepared, runner)) => session.run(&prepared, runner, stop).await,
@@ -147,7 +147,7 @@ struct Session<'a> {
     spec: &'a RunSpec,
     sandbox: &'a Sandbox,
     control: &'a dyn Control,
-    state: &'a watch::Sender<RunState>,
+    announce: &'a (dyn Fn(RunState) + Send + Sync),
 }
 
 /// How the runner's part ended.
@@ -200,7 +200,7 @@ impl Session<'_> {
             Ok(launch) => launch,
             Err(refused) => return Report::failed(refused, Some(prepared)),
         };
-        self.state.send_replace(RunState::Running);
+        (self.announce)(RunState::Running);
         let finished = match runner.send(&ToRunner::Launch(Box::new(launch))).await {
             Ok(()) => self.follow(&mut runner, &order, &redactor, stop).await,
             Err(_) => Err(failure(Code::Lost, "RUNNER_LOST")),
