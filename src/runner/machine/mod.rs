@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use super::tail::{Kept, Tail};
 use crate::protocol::{
-    Ended, ExecReport, Exit, Launch, Limits, Outcome, Stop, Stream, StreamReport, SystemCode,
+    Ended, ExecReport, Exit, Launch, Limits, Outcome, Stop, StopReason, Stream, StreamReport, SystemCode,
     TerminationMethod, ToSupervisor,
 };
 
@@ -67,7 +67,7 @@ pub enum Input<'a> {
         /// Whether SIGKILL ended it.
         killed: bool,
     },
-    /// The answer to [`Action::Sweep`].
+    /// The answer to [`Action::Sweep`]. That nothing remains may also be told unasked.
     Swept {
         /// Whether anything of the agent's is still there.
         remaining: bool,
@@ -77,8 +77,10 @@ pub enum Input<'a> {
         /// Processes of the agent's tree, its own included.
         processes: u32,
     },
-    /// The supervisor or the platform wants an end.
+    /// The supervisor wants an end.
     Stop(Stop),
+    /// The platform wants an end, by a signal to the runner. The launch's own grace applies.
+    Interrupted,
     /// The supervisor is gone, or broke the protocol.
     SupervisorLost,
     /// Time passed.
@@ -95,7 +97,10 @@ pub enum Action {
     /// Kill whatever is left of the agent's tree, in its group or out of it; the answer is [`Input::Swept`].
     Sweep,
     /// Count the processes of the agent's tree; the answer is [`Input::Counted`].
-    Count,
+    Count {
+        /// One more than this is enough to know.
+        most: u32,
+    },
     /// Tell the supervisor, if it is still there.
     Send(ToSupervisor),
     /// End the runner once everything is sent.
@@ -207,10 +212,14 @@ impl Machine {
                 self.phase = Phase::Running { deadline: now + launch.limits.timeout };
                 actions.push(Action::Spawn(launch));
             }
-            (Input::Stop(_) | Input::SupervisorLost, None) => self.leave(actions),
+            (Input::Stop(_) | Input::Interrupted | Input::SupervisorLost, None) => self.leave(actions),
             // A second launch is no mistake that a sound supervisor makes.
             (Input::SupervisorLost | Input::Launch(_), _) => self.kill(now, Ended::SupervisorLost, actions),
             (Input::Stop(stop), Some(_)) => self.stop(now, stop, actions),
+            (Input::Interrupted, Some(run)) => {
+                let stop = Stop { reason: StopReason::Interrupted, grace: run.limits.grace };
+                self.stop(now, stop, actions);
+            }
             (Input::Spawned { pid }, Some(_)) if phase.is_agent_alive() => {
                 actions.push(Action::Send(ToSupervisor::Started { pid }));
             }
@@ -281,11 +290,12 @@ impl Machine {
             }
             Phase::Draining { until } if *until <= now => self.report_outcome(now, actions),
             Phase::Running { .. } | Phase::Terminating { .. } => {
-                if let Some(at) = self.run.as_mut().and_then(|run| run.count_at.as_mut())
-                    && *at <= now
+                if let Some(run) = &mut self.run
+                    && let Some(most) = run.limits.processes
+                    && run.count_at.is_some_and(|at| at <= now)
                 {
-                    *at = now + COUNT_INTERVAL;
-                    actions.push(Action::Count);
+                    run.count_at = Some(now + COUNT_INTERVAL);
+                    actions.push(Action::Count { most });
                 }
             }
             Phase::Idle

@@ -40,7 +40,7 @@ fn words(actions: &[Action]) -> String {
         Action::Signal(Signal::Terminate) => "TERM",
         Action::Signal(Signal::Kill) => "KILL",
         Action::Sweep => "sweep",
-        Action::Count => "count",
+        Action::Count { .. } => "count",
         Action::Send(ToSupervisor::Exited { .. }) => "report",
         Action::Send(_) => "send",
         Action::Exit => "exit",
@@ -154,7 +154,7 @@ fn a_lost_supervisor_and_a_second_launch_kill_at_once() {
 
 #[test]
 fn before_a_launch_a_stop_or_a_loss_just_ends_the_runner() {
-    for end in [stop(StopReason::Cancelled, GRACE), Input::SupervisorLost] {
+    for end in [stop(StopReason::Cancelled, GRACE), Input::Interrupted, Input::SupervisorLost] {
         let mut machine = Machine::new();
         assert_eq!(words(&machine.handle(SECOND, end)), "exit");
         assert_eq!(words(&machine.handle(SECOND, Input::Launch(launch()))), "", "nothing starts any more");
@@ -239,6 +239,7 @@ fn any_input() -> impl Strategy<Value = fn() -> Input<'static>> {
         || Input::Counted { processes: 9 },
         || stop(StopReason::Cancelled, GRACE),
         || stop(StopReason::Interrupted, Duration::ZERO),
+        || Input::Interrupted,
         || Input::SupervisorLost,
         || Input::Tick,
     ];
@@ -369,7 +370,7 @@ fn simulate(agent: &Agent) -> (Vec<(u64, String)>, u64) {
                     Action::Spawn(_) => queue.extend(machine.handle(now, Input::Spawned { pid: 7 })),
                     Action::Signal(Signal::Terminate) => dies_at = sooner(agent.heeds_term),
                     Action::Signal(Signal::Kill) => dies_at = sooner(agent.dies_after_kill),
-                    Action::Count => {
+                    Action::Count { .. } => {
                         queue.extend(machine.handle(now, Input::Counted { processes: agent.processes }));
                     }
                     Action::Sweep => {
