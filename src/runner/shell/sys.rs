@@ -11,7 +11,7 @@ use std::process::Command;
 
 use nix::libc;
 use nix::sys::prctl;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, execve, getppid, setsid};
 
 /// Gives every signal its default disposition, for the runner and so for what it starts.
@@ -62,6 +62,8 @@ pub(super) fn exec_as_leader(
     // doesn't exist in the child, and allocating (as `execve`'s wrapper does) is sound.
     unsafe {
         command.pre_exec(move || {
+            // The runner takes its signals by descriptor and so blocks them; a mask outlives exec.
+            SigSet::empty().thread_set_mask()?;
             setsid()?;
             prctl::set_pdeathsig(Signal::SIGKILL)?;
             if getppid() != runner {
