@@ -1,5 +1,7 @@
 //! What the command line understands.
 
+#![expect(clippy::doc_markdown, reason = "doc comments are help texts for a terminal")]
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -32,7 +34,7 @@ pub(super) enum Command {
     Man(ManArgs),
     /// Internal: starts one agent and reports how it ended.
     #[command(hide = true)]
-    Runner(RunnerArgs),
+    Runner(crate::runner::Arguments),
     /// Internal: evaluates a definition's output programs.
     #[command(hide = true, name = crate::supervisor::output::worker::SUBCOMMAND)]
     Evaluate,
@@ -53,6 +55,7 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(super) struct RunArgs {
     /// Manifest of an AgentCliTask; it may hold the AgentCliDefinition too. `-` reads standard input.
     #[arg(value_name = "TASK.yaml", required_unless_present = "definition")]
@@ -149,13 +152,6 @@ pub(super) struct ManArgs {
     /// Folder to write one page a command into.
     #[arg(value_name = "DIR")]
     pub(super) directory: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct RunnerArgs {
-    /// Socket of the supervisor.
-    #[arg(long)]
-    pub(super) socket: PathBuf,
 }
 
 fn name_and_value(text: &str) -> Result<(String, String), &'static str> {

@@ -67,16 +67,19 @@ impl Catalog {
 
     /// The definition of that name, or of that file if it is a path.
     pub(super) fn find(&self, name: &str) -> Result<Entry, CatalogError> {
-        if name.contains('/') || Path::new(name).extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+        if name.contains('/')
+            || Path::new(name).extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+        {
             return from_file(Path::new(name));
         }
-        if let Some(path) = self.own().into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == name)) {
+        if let Some(path) =
+            self.own().into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == name))
+        {
             return from_file(&path);
         }
         let built_in = BUILT_IN.iter().find(|(known, _)| *known == name);
-        built_in.map(|(_, text)| built_in_entry(text)).transpose()?.flatten().ok_or_else(|| CatalogError::Unknown {
-            name: name.chars().take(64).collect(),
-            known: self.names().join(", "),
+        built_in.map(|(_, text)| built_in_entry(text)).transpose()?.flatten().ok_or_else(|| {
+            CatalogError::Unknown { name: name.chars().take(64).collect(), known: self.names().join(", ") }
         })
     }
 
@@ -95,7 +98,9 @@ impl Catalog {
     /// The user's own manifests, by name.
     fn own(&self) -> Vec<PathBuf> {
         let entries = self.folder.as_ref().and_then(|folder| fs::read_dir(folder).ok());
-        let is_manifest = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        let is_manifest = |path: &PathBuf| {
+            path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+        };
         let mut paths: Vec<PathBuf> =
             entries.into_iter().flatten().flatten().map(|entry| entry.path()).filter(is_manifest).collect();
         paths.sort();

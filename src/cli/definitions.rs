@@ -7,7 +7,7 @@ use super::home::Home;
 use super::render;
 use super::terminal::Terminal;
 
-pub(super) fn main(arguments: &DefinitionsArgs, terminal: &Terminal) -> Exit {
+pub(super) fn main(arguments: &DefinitionsArgs, terminal: Terminal) -> Exit {
     let catalog = Catalog::new(Home::of_process().definitions);
     if let Some(name) = &arguments.name {
         return show(&catalog, name, terminal);
@@ -18,7 +18,7 @@ pub(super) fn main(arguments: &DefinitionsArgs, terminal: &Terminal) -> Exit {
     Exit::Done
 }
 
-fn show(catalog: &Catalog, name: &str, terminal: &Terminal) -> Exit {
+fn show(catalog: &Catalog, name: &str, terminal: Terminal) -> Exit {
     match catalog.find(name) {
         Ok(entry) => {
             terminal.print(&render::yaml(&entry.definition));
@@ -32,7 +32,7 @@ fn show(catalog: &Catalog, name: &str, terminal: &Terminal) -> Exit {
 }
 
 /// Tells why a definition can't be used, with every problem.
-pub(super) fn complain(error: &CatalogError, terminal: &Terminal) {
+pub(super) fn complain(error: &CatalogError, terminal: Terminal) {
     terminal.complain(error);
     if let CatalogError::Invalid { problems, .. } = error {
         terminal.tell(&render::problems(problems));

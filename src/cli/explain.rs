@@ -6,21 +6,16 @@ use super::render;
 use super::terminal::Terminal;
 use crate::api::Code;
 
-pub(super) fn main(arguments: &ExplainArgs, terminal: &Terminal) -> Exit {
-    match arguments.code.as_deref() {
-        None => {
-            terminal.print(&render::codes());
-            Exit::Done
-        }
-        Some(name) => match Code::from_name(name) {
-            Some(code) => {
-                terminal.print(&render::code(code));
-                Exit::Done
-            }
-            None => {
-                terminal.tell("error: no such code; caisson explain lists all\n");
-                Exit::Invalid
-            }
-        },
+pub(super) fn main(arguments: &ExplainArgs, terminal: Terminal) -> Exit {
+    let Some(name) = arguments.code.as_deref() else {
+        terminal.print(&render::codes());
+        return Exit::Done;
+    };
+    if let Some(code) = Code::from_name(name) {
+        terminal.print(&render::code(code));
+        Exit::Done
+    } else {
+        terminal.tell("error: no such code; caisson explain lists all\n");
+        Exit::Invalid
     }
 }

@@ -1,13 +1,17 @@
 //! What is generated from the types: custom resource definitions, completions, manual pages.
 
 use clap::CommandFactory;
+use kube::CustomResourceExt;
 
 use super::args::{Cli, CompletionsArgs, CrdArgs, ManArgs};
 use super::exit::Exit;
 use super::terminal::Terminal;
+use crate::api::{AgentCliDefinition, AgentCliTask};
 
-pub(super) fn crd(_: &CrdArgs, terminal: &Terminal) -> Exit {
-    terminal.print(&crate::api::crd::manifests());
+pub(super) fn crd(_: &CrdArgs, terminal: Terminal) -> Exit {
+    for crd in [AgentCliTask::crd(), AgentCliDefinition::crd()] {
+        terminal.print(&super::render::yaml(&crd));
+    }
     Exit::Done
 }
 
@@ -16,7 +20,7 @@ pub(super) fn completions(arguments: &CompletionsArgs) -> Exit {
     Exit::Done
 }
 
-pub(super) fn man(arguments: &ManArgs, terminal: &Terminal) -> Exit {
+pub(super) fn man(arguments: &ManArgs, terminal: Terminal) -> Exit {
     let written = match &arguments.directory {
         Some(directory) => clap_mangen::generate_to(Cli::command(), directory),
         None => clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout().lock()),

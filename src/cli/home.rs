@@ -20,7 +20,9 @@ impl Home {
     pub(super) fn of_process() -> Self {
         let under = |variable: &str, default: &str| {
             let chosen = env(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-            chosen.or_else(|| Some(PathBuf::from(env("HOME")?).join(default))).map(|base| base.join("caisson"))
+            chosen
+                .or_else(|| Some(PathBuf::from(env("HOME")?).join(default)))
+                .map(|base| base.join("caisson"))
         };
         Self {
             definitions: under("XDG_CONFIG_HOME", ".config").map(|config| config.join("definitions")),

@@ -26,14 +26,14 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let terminal = Terminal::of_process();
     match cli.command {
-        Command::Runner(arguments) => crate::runner::main(&arguments.socket),
+        Command::Runner(arguments) => crate::runner::main(&arguments),
         Command::Evaluate => crate::supervisor::output::worker::main(),
-        Command::Run(arguments) => run::main(*arguments, &terminal).into(),
-        Command::Validate(arguments) => validate::main(&arguments, &terminal).into(),
-        Command::Definitions(arguments) => definitions::main(&arguments, &terminal).into(),
-        Command::Explain(arguments) => explain::main(&arguments, &terminal).into(),
-        Command::Crd(arguments) => generate::crd(&arguments, &terminal).into(),
+        Command::Run(arguments) => run::main(*arguments, terminal).into(),
+        Command::Validate(arguments) => validate::main(&arguments, terminal).into(),
+        Command::Definitions(arguments) => definitions::main(&arguments, terminal).into(),
+        Command::Explain(arguments) => explain::main(&arguments, terminal).into(),
+        Command::Crd(arguments) => generate::crd(&arguments, terminal).into(),
         Command::Completions(arguments) => generate::completions(&arguments).into(),
-        Command::Man(arguments) => generate::man(&arguments, &terminal).into(),
+        Command::Man(arguments) => generate::man(&arguments, terminal).into(),
     }
 }

@@ -23,18 +23,18 @@ impl Terminal {
 
     /// Writes a result. A reader that has gone away has seen enough.
     #[expect(clippy::unused_self, reason = "what is written depends on the terminal; so should the call")]
-    pub(super) fn print(&self, text: &str) {
+    pub(super) fn print(self, text: &str) {
         let _ = io::stdout().lock().write_all(text.as_bytes());
     }
 
     /// Writes for the person who waits.
     #[expect(clippy::unused_self, reason = "what is written depends on the terminal; so should the call")]
-    pub(super) fn tell(&self, text: &str) {
+    pub(super) fn tell(self, text: &str) {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 
     /// Asks a question that `y` or `yes` answers; anything else, also the end of input, is no.
-    pub(super) fn confirm(&self, question: &str) -> bool {
+    pub(super) fn confirm(self, question: &str) -> bool {
         self.tell(question);
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer);
@@ -42,7 +42,7 @@ impl Terminal {
     }
 
     /// Tells an error and what caused it, once, on one line.
-    pub(super) fn complain(&self, error: &dyn std::error::Error) {
+    pub(super) fn complain(self, error: &dyn std::error::Error) {
         let mut line = format!("error: {error}");
         let mut source = error.source();
         while let Some(cause) = source {

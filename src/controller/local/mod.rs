@@ -149,7 +149,7 @@ impl LocalRun {
         journal: &Journal,
         executor: impl FnOnce(Arc<dyn Control>) -> Arc<dyn Executor>,
         mut signals: Signals,
-        observer: &mut dyn Observer,
+        watcher: &mut dyn Observer,
     ) -> Result<Finished, LocalError> {
         let (sender, mut requests) = mpsc::unbounded_channel();
         let executor = executor(Arc::new(Hub::new(sender)));
@@ -162,7 +162,7 @@ impl LocalRun {
         loop {
             let plan = decide::decide(&self.inputs(), &observed, (self.clock)());
             self.task.status = Some(plan.status);
-            observer.status(&self.task);
+            watcher.status(&self.task);
             for action in &plan.actions {
                 self.carry_out(action, executor.as_ref(), &mut observed).await?;
             }
@@ -183,7 +183,7 @@ impl LocalRun {
                         change = left;
                         observed.outcome.get_or_insert(outcome);
                     }
-                    Request::Live(live) => observer.live(live),
+                    Request::Live(live) => watcher.live(live),
                 },
                 Ok(()) = changes.changed() => {}
                 () = interrupted(&mut signals.interrupted) => self.cancel(),
@@ -196,7 +196,7 @@ impl LocalRun {
                         change = report.change;
                         observed.outcome = Some(report.outcome);
                     }
-                    Ok(Request::Live(live)) => observer.live(live),
+                    Ok(Request::Live(live)) => watcher.live(live),
                     Ok(Request::Launch { .. }) => {}
                     Err(_) => break,
                 }

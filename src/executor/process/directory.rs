@@ -1,8 +1,8 @@
 //! The folder of one run: workspace, private repository, home, temporary files. Nobody else may look into it.
 
-use std::fs::{self, DirBuilder, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::core::plan::RunId;
@@ -16,12 +16,21 @@ pub(super) struct Directory {
 
 impl Directory {
     /// Makes `RUNS/UID/ATTEMPT` with everything in it, for its owner alone.
-    pub(super) fn create(runs: &Path, id: &RunId) -> io::Result<Self> {
+    pub(super) fn create(runs: &Path, id: &RunId, bundled: Option<&(&str, &str)>) -> io::Result<Self> {
         let directory = Self { root: runs.join(&id.uid).join(id.attempt.to_string()) };
         let mut builder = DirBuilder::new();
         builder.mode(0o700).recursive(true);
-        for path in [directory.home(), directory.temporary(), directory.prompts()] {
+        for path in [directory.home(), directory.temporary(), directory.prompts(), directory.programs()] {
             builder.create(path)?;
+        }
+        if let Some((name, script)) = bundled {
+            let path = directory.programs().join(name);
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o700)
+                .open(path)?
+                .write_all(script.as_bytes())?;
         }
         Ok(directory)
     }
@@ -40,6 +49,11 @@ impl Directory {
 
     pub(super) fn prompts(&self) -> PathBuf {
         self.root.join("prompts")
+    }
+
+    /// Folder of the agents that come with this program.
+    pub(super) fn programs(&self) -> PathBuf {
+        self.root.join("bin")
     }
 
     pub(super) fn socket(&self) -> PathBuf {

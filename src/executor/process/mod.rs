@@ -55,6 +55,8 @@ pub struct Settings {
     pub search_path: OsString,
     /// Folders that are searched for an agent's program before `PATH`.
     pub programs: Vec<PathBuf>,
+    /// Agents that come with this program, as name and script; they are found before all others.
+    pub bundled: &'static [(&'static str, &'static str)],
     /// From SIGTERM to SIGKILL.
     pub grace: Duration,
 }
@@ -113,7 +115,8 @@ impl Executor for ProcessExecutor {
     async fn ensure(&self, spec: &RunSpec) -> Result<(), ExecutorError> {
         let mut runs = self.runs();
         if !runs.contains_key(&spec.id) {
-            let directory = Directory::create(&self.settings.runs, &spec.id)
+            let bundled = self.settings.bundled.iter().find(|(name, _)| *name == spec.release.binary);
+            let directory = Directory::create(&self.settings.runs, &spec.id, bundled)
                 .map_err(|source| ExecutorError::Unavailable { executor: "process", source })?;
             runs.insert(spec.id.clone(), self.start(spec, directory));
         }
@@ -182,9 +185,15 @@ impl Session {
             self.state.send_replace(state);
             self.changed.send_modify(|count| *count += 1);
         };
-        let report =
-            supervise(&self.spec, &sandbox, connection, self.control.as_ref(), &announce, &mut self.stop)
-                .await;
+        let report = Box::pin(supervise(
+            &self.spec,
+            &sandbox,
+            connection,
+            self.control.as_ref(),
+            &announce,
+            &mut self.stop,
+        ))
+        .await;
         // Its connection is closed now, so it ends; waiting for it leaves no zombie.
         child.reap().await;
         self.control.report(&self.spec.id, report).await;
