@@ -208,7 +208,11 @@ impl Session {
             temporary: self.directory.temporary(),
             prompts: self.directory.prompts(),
             programs: Programs {
-                directories: self.settings.programs.iter().cloned().chain(search).collect(),
+                directories: [self.directory.programs()]
+                    .into_iter()
+                    .chain(self.settings.programs.iter().cloned())
+                    .chain(search)
+                    .collect(),
             },
             environment: vec![
                 ("PATH".into(), self.settings.search_path.clone()),
