@@ -28,7 +28,8 @@ const GRAM_BYTES: std::ops::RangeInclusive<usize> = 4..=8;
 /// The needles in a form that is fast to search for. Finds every occurrence, also overlapping ones.
 pub(super) struct Exact {
     trie: NFA,
-    map: Box<[u8; MAP_BYTES]>,
+    /// [`MAP_BYTES`] long.
+    map: Vec<u8>,
     /// Keeps the bytes of a gram from a word of eight.
     gram_mask: u64,
     gram_bytes: usize,
@@ -57,7 +58,7 @@ impl Exact {
         let gram_bytes = (head / 2).clamp(*GRAM_BYTES.start(), *GRAM_BYTES.end());
         let mut exact = Self {
             trie: NFA::builder().match_kind(MatchKind::Standard).prefilter(false).build(needles)?,
-            map: Box::new([0; MAP_BYTES]),
+            map: vec![0; MAP_BYTES],
             gram_mask: u64::MAX >> (64 - 8 * gram_bytes),
             gram_bytes,
             step: head - gram_bytes + 1,
@@ -157,7 +158,6 @@ fn padded(rest: &[u8]) -> u64 {
 #[inline]
 fn slot(gram: u64) -> (usize, u8) {
     let hash = gram.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - HASH_BITS);
-    #[expect(clippy::cast_possible_truncation, reason = "the hash has HASH_BITS bits")]
-    let hash = hash as usize;
-    (hash >> 3, 1 << (hash & 7))
+    let byte = usize::try_from(hash >> 3).unwrap_or(usize::MAX);
+    (byte, 1 << (hash & 7))
 }

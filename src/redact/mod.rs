@@ -11,7 +11,7 @@
 //!   of a longer base64 text, and by themselves also wrapped at 64 or 76 characters), in hexadecimal,
 //!   percent-encoded, or JSON-escaped once or twice. Hexadecimal digits are all lower or all upper case.
 //! - Of a value (or line) of more than 128 bytes, each piece of 128 bytes counts as a secret, at fixed offsets.
-//! - Credentials of well-known shapes are replaced even when nobody named them: keys of Anthropic, OpenAI, GitHub,
+//! - Credentials of well-known shapes are replaced even when nobody named them: keys of Anthropic, `OpenAI`, GitHub,
 //!   GitLab, AWS, Slack, Google, Stripe, npm and age, JSON Web Tokens, `Bearer` and `Authorization` values, armoured
 //!   private keys, user and password of URLs.
 //! - The result doesn't depend on how a stream is split, and memory is bounded.
