@@ -29,8 +29,7 @@
 //! inside a longer base64 text stay. A part of a line isn't a secret: of `KEY=value` in a multi-line file the value
 //! alone isn't known. The remedy for all of these is that the program never holds the key, not a better redactor.
 //!
-//! Memory isn't zeroed on drop: the needles are in the states of an automaton that can't be, and so are the buffers
-//! of whoever read the secret. A supervisor is its own non-dumpable process for that reason.
+//! Memory isn't zeroed on drop: the buffers of whoever read the secret aren't either, nor are the texts that quote it. A supervisor is its own non-dumpable process for that reason.
 
 mod encode;
 mod exact;
@@ -59,7 +58,14 @@ pub const MARKER: &str = MARKERS[0];
 
 /// Markers in order of preference. One is skipped if a needle could overlap with it: a secret that ends in `[` would
 /// otherwise be put together again by the marker of what follows it.
-const MARKERS: [&str; 4] = ["[redacted]", "<redacted>", "(redacted)", "*redacted*"];
+const MARKERS: [&str; 6] = [
+    "[redacted]",
+    "<redacted>",
+    "(redacted)",
+    "*redacted*",
+    "\u{27e6}redacted\u{27e7}",
+    "\u{2588}redacted\u{2588}",
+];
 
 /// Replaces known secrets and credentials of well-known shapes. Cheap to clone.
 #[derive(Clone)]
@@ -191,7 +197,7 @@ impl RedactorBuilder {
         }
         let fits = |marker: &&&str| !needles.iter().any(|needle| overlaps(needle, marker.as_bytes()));
         let marker = MARKERS.iter().find(fits).ok_or(RedactorError::NoMarker)?;
-        let exact = Exact::new(&needles).map_err(|_| RedactorError::TooManySecrets)?;
+        let exact = Exact::new(needles);
         Ok(Redactor { inner: Arc::new(Inner { exact, rules: self.rules, marker }) })
     }
 }
@@ -233,7 +239,4 @@ pub enum RedactorError {
     /// Every marker could become part of a secret.
     #[error("no marker for redacted text differs from every secret")]
     NoMarker,
-    /// The secrets together are too large for one search.
-    #[error("too many secrets to be redacted")]
-    TooManySecrets,
 }

@@ -508,7 +508,7 @@ proptest! {
         let slice = |&(start, len): &(usize, usize)| base[start..base.len().min(start + len)].to_vec();
         let needles: BTreeSet<_> = slices.iter().map(slice).collect();
         let text = parts.iter().flat_map(slice).collect::<Vec<_>>();
-        let exact = Exact::new(&needles).expect("few needles").expect("some needles");
+        let exact = Exact::new(needles.clone()).expect("some needles");
         let (from, to) = (range.0.min(text.len()), range.1.min(text.len()));
         let mut found = Vec::new();
         exact.find(&text, from, to, |start, end| found.push((start, end)));
