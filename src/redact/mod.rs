@@ -14,7 +14,8 @@
 //! - Credentials of well-known shapes are replaced even when nobody named them: keys of Anthropic, `OpenAI`, GitHub,
 //!   GitLab, AWS, Slack, Google, Stripe, npm and age, JSON Web Tokens, `Bearer` and `Authorization` values, armoured
 //!   private keys, user and password of URLs.
-//! - The result doesn't depend on how a stream is split, and memory is bounded.
+//! - The result doesn't depend on how a stream is split, and a stream holds back less than 2 KiB.
+//! - A replacement can't put a secret together: the marker is chosen so that no needle can share a byte with it.
 //! - [`Redacted`] text is redacted, sanitized ([`Sanitizer`]), and redacted again: the first pass sees a secret with
 //!   control characters or invalid UTF-8 in it, the second one what was put together by taking such characters out.
 //! - Neither errors nor `Debug` show a secret.
@@ -29,7 +30,8 @@
 //! inside a longer base64 text stay. A part of a line isn't a secret: of `KEY=value` in a multi-line file the value
 //! alone isn't known. The remedy for all of these is that the program never holds the key, not a better redactor.
 //!
-//! Memory isn't zeroed on drop: the buffers of whoever read the secret aren't either, nor are the texts that quote it. A supervisor is its own non-dumpable process for that reason.
+//! Memory isn't zeroed on drop: nor are the buffers of whoever read the secret, or the texts that quote it. What
+//! protects the memory of a process that holds secrets is that others can't read it.
 
 mod encode;
 mod exact;
