@@ -29,8 +29,7 @@ fn run(name: &str, script: impl IntoIterator<Item = Turn> + Send) -> Finished {
 
 #[test]
 fn a_text_is_the_result() {
-    let finished = run("success", [Turn::text("Done.").usage(100, 7)]);
-    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let finished = run("success", [Turn::text("Done.").usage(100, 7)]).succeeded();
     let reading = AgentCli::shipped("claude-code", KEY).read(&finished.stdout);
     assert_eq!((reading.text.as_str(), reading.failed), ("Done.", false));
     assert_eq!(reading.usage["inputTokens"], 100);
@@ -45,8 +44,7 @@ fn a_file_is_written_in_the_workspace() {
     loopback_only(|| {
         let api = ModelApi::start([Turn::write("hello.txt", "hello\n"), Turn::text("Done.")]);
         let place = Place::new();
-        let finished = claude_code(&api).run(&place, "do it");
-        assert_eq!(finished.code, 0, "{}", finished.stderr);
+        claude_code(&api).run(&place, "do it").succeeded();
         assert_eq!(fs::read_to_string(place.workspace().join("hello.txt")).expect("written"), "hello\n");
     });
 }
@@ -66,8 +64,7 @@ fn every_prompt_arrives_byte_for_byte() {
         ];
         for prompt in prompts {
             let (api, place) = (ModelApi::start([Turn::text("Done.")]), Place::new());
-            let finished = claude_code(&api).run(&place, prompt);
-            assert_eq!(finished.code, 0, "{prompt:?}: {}", finished.stderr);
+            claude_code(&api).run(&place, prompt).succeeded();
             let sent = &api.model_requests()[0];
             assert!(
                 sent.user_texts().iter().any(|text| text == prompt),
@@ -80,12 +77,26 @@ fn every_prompt_arrives_byte_for_byte() {
 }
 
 #[test]
+fn a_prompt_that_names_a_skill_stays_what_it_is() {
+    loopback_only(|| {
+        let texts = |cli: &dyn Fn(&ModelApi) -> AgentCli| {
+            let (api, place) = (ModelApi::start([Turn::text("Done.")]), Place::new());
+            cli(&api).run(&place, "/review").succeeded();
+            api.model_requests()[0].user_texts()
+        };
+        let prompt = "/review".to_owned();
+        assert!(texts(&claude_code).contains(&prompt));
+        let replaced = texts(&|api| claude_code(api).without("--disable-slash-commands"));
+        assert!(!replaced.contains(&prompt), "without the flag the skill's text is sent: {replaced:?}");
+    });
+}
+
+#[test]
 fn a_prompt_that_is_a_command_of_the_cli_has_failed() {
     loopback_only(|| {
         let (api, place) = (ModelApi::start([Turn::text("Done.")]), Place::new());
-        let finished = claude_code(&api).run(&place, "/help");
+        let finished = claude_code(&api).run(&place, "/help").succeeded();
         record("claude-code/local-command.json", &finished.stdout, &place);
-        assert_eq!(finished.code, 0);
         assert!(AgentCli::shipped("claude-code", KEY).read(&finished.stdout).failed);
         assert!(api.model_requests().is_empty());
     });
@@ -102,8 +113,8 @@ fn nothing_but_the_model_is_asked() {
 
 #[test]
 fn a_denied_tool_is_counted_and_exits_with_0() {
-    let finished = run("denial", [Turn::command("touch /etc/from-an-agent"), Turn::text("Done.")]);
-    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let finished =
+        run("denial", [Turn::command("touch /etc/from-an-agent"), Turn::text("Done.")]).succeeded();
     let reading = AgentCli::shipped("claude-code", KEY).read(&finished.stdout);
     assert!(!reading.failed);
     assert_eq!(reading.usage["denials"], 1);
@@ -135,8 +146,7 @@ fn a_failed_turn_and_a_cut_stream_have_failed() {
 
 #[test]
 fn a_refusal_that_passes_is_retried() {
-    let finished = run("recovered", [Turn::status(500), Turn::text("Done.")]);
-    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let finished = run("recovered", [Turn::status(500), Turn::text("Done.")]).succeeded();
     assert!(!AgentCli::shipped("claude-code", KEY).read(&finished.stdout).failed);
 }
 

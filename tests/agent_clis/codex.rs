@@ -28,8 +28,7 @@ fn run(name: &str, script: impl IntoIterator<Item = Turn> + Send) -> Finished {
 
 #[test]
 fn the_last_message_is_the_result() {
-    let finished = run("success", [Turn::text("Done.").usage(100, 7)]);
-    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let finished = run("success", [Turn::text("Done.").usage(100, 7)]).succeeded();
     let reading = AgentCli::shipped("codex", KEY).read(&finished.stdout);
     assert_eq!((reading.text.as_str(), reading.failed), ("Done.", false));
     assert_eq!(reading.usage["inputTokens"], 100);
@@ -46,9 +45,8 @@ fn a_file_is_written_in_the_workspace() {
             Turn::text("Done."),
         ]);
         let place = Place::new();
-        let finished = codex(&api).run(&place, "do it");
+        let finished = codex(&api).run(&place, "do it").succeeded();
         record("codex/tools.jsonl", &finished.stdout, &place);
-        assert_eq!(finished.code, 0, "{}", finished.stderr);
         assert_eq!(fs::read_to_string(place.workspace().join("hello.txt")).expect("written"), "hello\n");
         assert_eq!(fs::read_to_string(place.workspace().join("shell.txt")).expect("written"), "by shell\n");
     });
@@ -70,8 +68,7 @@ fn every_prompt_arrives_byte_for_byte() {
         ];
         for prompt in prompts {
             let (api, place) = (ModelApi::start([Turn::text("Done.")]), Place::new());
-            let finished = codex(&api).run(&place, prompt);
-            assert_eq!(finished.code, 0, "{prompt:?}: {}", finished.stderr);
+            codex(&api).run(&place, prompt).succeeded();
             let sent = &api.model_requests()[0];
             assert!(
                 sent.user_texts().iter().any(|text| text == prompt),
@@ -96,10 +93,10 @@ fn a_prompt_of_one_dash_means_standard_input_and_fails() {
 fn nothing_but_the_model_is_asked() {
     loopback_only(|| {
         let (api, place) = (ModelApi::start([Turn::text("Done.")]), Place::new());
-        let finished = AgentCli::shipped("codex", KEY)
+        AgentCli::shipped("codex", KEY)
             .arguments(api.codex_arguments_with_retries())
-            .run(&place, "do it");
-        assert_eq!(finished.code, 0, "{}", finished.stderr);
+            .run(&place, "do it")
+            .succeeded();
         let asked: Vec<_> =
             api.requests().into_iter().map(|sent| format!("{} {}", sent.method, sent.path)).collect();
         assert_eq!(asked, ["GET /v1/responses", "POST /v1/responses"]);
@@ -116,10 +113,9 @@ fn the_sandbox_denies_other_places_the_network_and_the_key() {
             elsewhere.display()
         );
         let api = ModelApi::start([Turn::command(&script), Turn::text("Done.")]);
-        let finished = codex(&api).run(&place, "do it");
+        let finished = codex(&api).run(&place, "do it").succeeded();
         record("codex/sandbox-denial.jsonl", &finished.stdout, &place);
         // The agent is told, and the run as a whole still succeeds.
-        assert_eq!(finished.code, 0, "{}", finished.stderr);
         assert!(!AgentCli::shipped("codex", KEY).read(&finished.stdout).failed);
         assert!(!elsewhere.exists());
         let told = api.model_requests()[1].json()["input"].to_string();
@@ -155,10 +151,10 @@ fn an_error_that_passes_is_not_a_failure() {
         let (api, place) = (ModelApi::start([Turn::status(401), Turn::text("Done.")]), Place::new());
         let finished = AgentCli::shipped("codex", KEY)
             .arguments(api.codex_arguments_with_retries())
-            .run(&place, "do it");
+            .run(&place, "do it")
+            .succeeded();
         record("codex/recovered.jsonl", &finished.stdout, &place);
         assert!(finished.stdout.contains(r#"{"type":"error""#), "{}", finished.stdout);
-        assert_eq!(finished.code, 0, "{}", finished.stderr);
         assert!(!AgentCli::shipped("codex", KEY).read(&finished.stdout).failed);
     });
 }

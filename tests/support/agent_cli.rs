@@ -25,6 +25,14 @@ pub(crate) struct Finished {
     pub(crate) stderr: String,
 }
 
+impl Finished {
+    /// Itself, if the CLI exited with 0; a panic that shows its output otherwise.
+    pub(crate) fn succeeded(self) -> Self {
+        assert_eq!(self.code, 0, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self
+    }
+}
+
 /// What a definition's output programs make of a CLI's output.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Reading {
