@@ -4,7 +4,7 @@ use super::*;
 use crate::protocol::{Stdin, StopReason};
 
 const SECOND: Duration = Duration::from_secs(1);
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 const GRACE: Duration = Duration::from_secs(5);
 
 fn launch() -> Box<Launch> {
@@ -172,6 +172,17 @@ fn one_process_more_than_the_limit_ends_all() {
     let report = finish(&mut machine, SECOND);
     assert_eq!(report.outcome, Outcome::Ended(Ended::ProcessLimit));
     assert_eq!(report.system_code, Some(SystemCode::process_limit()));
+}
+
+#[test]
+fn many_orphans_are_a_reason_to_count_at_once() {
+    let mut machine = running();
+    for _ in 1..COUNT_ORPHANS {
+        assert_eq!(words(&machine.handle(Duration::ZERO, Input::OrphanReaped { killed: false })), "");
+    }
+    assert_eq!(words(&machine.handle(Duration::ZERO, Input::OrphanReaped { killed: false })), "count");
+    assert_eq!(machine.deadline(), Some(COUNT_INTERVAL));
+    assert_eq!(words(&machine.handle(Duration::ZERO, Input::OrphanReaped { killed: false })), "");
 }
 
 #[test]
