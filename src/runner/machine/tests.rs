@@ -204,6 +204,14 @@ fn what_survives_sigkill_for_five_seconds_is_a_failed_termination() {
 }
 
 #[test]
+fn an_exit_after_sigkill_gives_what_is_left_no_more_time() {
+    let mut machine = running();
+    let _ = machine.handle(SECOND, Input::SupervisorLost);
+    let _ = machine.handle(4 * SECOND, Input::ChildExited(Exit::by_signal(9)));
+    assert!(report_in(&machine.handle(SECOND + VANISH, Input::Tick)).is_some());
+}
+
+#[test]
 fn a_stream_that_nobody_of_the_agent_holds_open_delays_the_report_by_half_a_second_at_most() {
     let mut machine = running();
     let _ = machine.handle(SECOND, Input::StreamClosed(Stream::Stderr));
