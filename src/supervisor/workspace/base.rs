@@ -67,7 +67,8 @@ impl BaseTree {
     pub(super) fn below(&self, directory: &[u8]) -> std::ops::Range<usize> {
         let prefix = [directory, b"/"].concat();
         let start = self.entries.partition_point(|entry| *entry.path < *prefix);
-        let inside = self.entries.iter().skip(start).take_while(|entry| entry.path.starts_with(&prefix)).count();
+        let inside =
+            self.entries.iter().skip(start).take_while(|entry| entry.path.starts_with(&prefix)).count();
         start..start + inside
     }
 }
@@ -77,5 +78,9 @@ fn parse_record(record: &[u8]) -> Option<BaseEntry> {
     let (head, path) = record.split_at_checked(tab)?;
     let mut fields = head.split(|&byte| byte == b' ');
     let (mode, _kind, id) = (fields.next()?, fields.next()?, fields.next()?);
-    Some(BaseEntry { path: path.get(1..)?.into(), mode: Mode::from_octal(mode)?, id: ObjectId::from_hex(id)? })
+    Some(BaseEntry {
+        path: path.get(1..)?.into(),
+        mode: Mode::from_octal(mode)?,
+        id: ObjectId::from_hex(id)?,
+    })
 }

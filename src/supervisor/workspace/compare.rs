@@ -156,7 +156,8 @@ impl<W: Write> Walk<'_, W> {
 
     fn read_ignore_file(&mut self, directory: &Directory, entries: &[Entry]) -> bool {
         let name = c".gitignore";
-        let present = entries.iter().any(|entry| entry.kind == Kind::Regular && entry.name.as_c_str() == name);
+        let present =
+            entries.iter().any(|entry| entry.kind == Kind::Regular && entry.name.as_c_str() == name);
         let limit = self.ignore.remaining();
         let Some(content) = present.then(|| directory.file(name)).and_then(|opened| match opened {
             Ok(Some(file)) => read_at_most(file, limit as u64).ok().flatten(),
@@ -168,7 +169,13 @@ impl<W: Write> Walk<'_, W> {
         true
     }
 
-    fn entry(&mut self, directory: &Directory, entry: &Entry, scope: Scope, depth: usize) -> Result<(), Stop> {
+    fn entry(
+        &mut self,
+        directory: &Directory,
+        entry: &Entry,
+        scope: Scope,
+        depth: usize,
+    ) -> Result<(), Stop> {
         if means_git_dir(entry.name.to_bytes()) {
             self.record(|found, path| found.skipped.push((path, SkipReason::ReservedName)));
             return Ok(());
@@ -196,10 +203,17 @@ impl<W: Write> Walk<'_, W> {
         }
     }
 
-    fn subdirectory(&mut self, parent: &Directory, name: &CStr, scope: Scope, depth: usize) -> Result<(), Stop> {
+    fn subdirectory(
+        &mut self,
+        parent: &Directory,
+        name: &CStr,
+        scope: Scope,
+        depth: usize,
+    ) -> Result<(), Stop> {
         if let Some((index, BaseEntry { mode: Mode::Submodule, .. })) = self.base.find(&self.path) {
             self.mark_seen(index);
-            let empty = parent.child(name).and_then(|mut child| child.entries(1)).is_ok_and(|(e, _)| e.is_empty());
+            let empty =
+                parent.child(name).and_then(|mut child| child.entries(1)).is_ok_and(|(e, _)| e.is_empty());
             if !empty {
                 self.record(|found, path| found.nested.push(path));
             }
@@ -222,7 +236,12 @@ impl<W: Write> Walk<'_, W> {
         }
     }
 
-    fn regular(&mut self, directory: &Directory, name: &CStr, tracked: Option<&BaseEntry>) -> Result<(), Stop> {
+    fn regular(
+        &mut self,
+        directory: &Directory,
+        name: &CStr,
+        tracked: Option<&BaseEntry>,
+    ) -> Result<(), Stop> {
         let file = match directory.file(name) {
             Ok(Some(file)) => file,
             Ok(None) | Err(_) => return self.unreadable(),
@@ -243,7 +262,12 @@ impl<W: Write> Walk<'_, W> {
         }
     }
 
-    fn symlink(&mut self, directory: &Directory, name: &CStr, tracked: Option<&BaseEntry>) -> Result<(), Stop> {
+    fn symlink(
+        &mut self,
+        directory: &Directory,
+        name: &CStr,
+        tracked: Option<&BaseEntry>,
+    ) -> Result<(), Stop> {
         match directory.link(name) {
             Ok(target) => self.content(Mode::Symlink, &target, tracked),
             Err(_) => self.unreadable(),
@@ -285,7 +309,11 @@ impl<W: Write> Walk<'_, W> {
         Ok(())
     }
 
-    fn hashes_to(&self, RegularFile { mut file, size, .. }: RegularFile, entry: &BaseEntry) -> Result<bool, Stop> {
+    fn hashes_to(
+        &self,
+        RegularFile { mut file, size, .. }: RegularFile,
+        entry: &BaseEntry,
+    ) -> Result<bool, Stop> {
         let mut hasher = BlobHasher::new(self.format, size);
         let mut buffer = vec![0; 256 * 1024];
         let mut left = size;
@@ -324,8 +352,14 @@ impl<W: Write> Walk<'_, W> {
     }
 
     fn deletions(&mut self) {
-        let gone: Vec<&BaseEntry> =
-            self.base.entries().iter().zip(&self.seen).filter(|(_, seen)| !**seen).map(|(entry, _)| entry).collect();
+        let gone: Vec<&BaseEntry> = self
+            .base
+            .entries()
+            .iter()
+            .zip(&self.seen)
+            .filter(|(_, seen)| !**seen)
+            .map(|(entry, _)| entry)
+            .collect();
         for entry in gone {
             self.path = entry.path.to_vec();
             self.change(ChangeKind::Deleted, Edit::Delete);
@@ -355,7 +389,8 @@ impl<W: Write> Walk<'_, W> {
     }
 
     fn list_oversized(&mut self, size: u64) {
-        let reason = if size > self.limits.file_bytes { Incomplete::FileBytes } else { Incomplete::ContentBytes };
+        let reason =
+            if size > self.limits.file_bytes { Incomplete::FileBytes } else { Incomplete::ContentBytes };
         self.found.incomplete.insert(reason);
         self.record(|found, path| found.oversized.push((path, size)));
     }

@@ -259,7 +259,8 @@ fn diff_tree(git: &Git, repository: &Path) -> Invocation {
 }
 
 fn sides(prepared: &Prepared) -> (String, &'static str) {
-    let base = prepared.base.map_or_else(|| prepared.format.empty_tree().to_owned(), |commit| commit.to_string());
+    let base =
+        prepared.base.map_or_else(|| prepared.format.empty_tree().to_owned(), |commit| commit.to_string());
     (base, RESULT)
 }
 
@@ -271,7 +272,8 @@ const COUNT_BYTES: usize = 512 << 20;
 
 async fn count(git: &Git, repository: &Path, prepared: &Prepared) -> Result<Counts, GitError> {
     let (from, to) = sides(prepared);
-    let listing = diff_tree(git, repository).args(["-z", "--numstat"]).arg(from).arg(to).output(COUNT_BYTES).await?;
+    let listing =
+        diff_tree(git, repository).args(["-z", "--numstat"]).arg(from).arg(to).output(COUNT_BYTES).await?;
     parse_counts(&listing).ok_or(GitError::Malformed { subcommand: "diff-tree" })
 }
 
@@ -310,7 +312,8 @@ async fn render(git: &Git, repository: &Path, prepared: &Prepared, limit: usize)
 /// have no blank after four letters.
 fn up_to_last_file(mut patch: Vec<u8>) -> Vec<u8> {
     const HEADER: &[u8] = b"\ndiff --git ";
-    let start = patch.windows(HEADER.len()).rposition(|window| window == HEADER).map_or(0, |before| before + 1);
+    let start =
+        patch.windows(HEADER.len()).rposition(|window| window == HEADER).map_or(0, |before| before + 1);
     patch.truncate(start);
     patch
 }

@@ -76,12 +76,19 @@ impl<'a> Remote<'a> {
         let mut refspec = wanted.name;
         refspec.push(":");
         refspec.push(BASE);
-        let mut fetch = self.allow(git.private(repository, "fetch")).args(["--quiet", "--no-tags", "--force"]);
+        let mut fetch =
+            self.allow(git.private(repository, "fetch")).args(["--quiet", "--no-tags", "--force"]);
         fetch = fetch.args(["--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-maintenance"]);
         if let Some(depth) = depth {
             fetch = fetch.arg(format!("--depth={depth}"));
         }
-        fetch.arg("--end-of-options").arg(self.address).arg(refspec).output(ANSWER_BYTES).await.map_err(failed)?;
+        fetch
+            .arg("--end-of-options")
+            .arg(self.address)
+            .arg(refspec)
+            .output(ANSWER_BYTES)
+            .await
+            .map_err(failed)?;
         let verify = git.private(repository, "rev-parse").args(["--verify", "--quiet", "--end-of-options"]);
         let answer = verify.arg(format!("{BASE}^{{commit}}")).output(ANSWER_BYTES).await;
         let base = answer.ok().and_then(|answer| ObjectId::from_hex(answer.trim_ascii_end()));
@@ -96,10 +103,13 @@ impl<'a> Remote<'a> {
     ) -> Result<Result<Vec<u8>, GitError>, WorkspaceError> {
         let names = match revision {
             None => vec!["HEAD".to_owned()],
-            Some(name) if is_ref_name(name) => vec![format!("refs/heads/{name}"), format!("refs/tags/{name}")],
+            Some(name) if is_ref_name(name) => {
+                vec![format!("refs/heads/{name}"), format!("refs/tags/{name}")]
+            }
             Some(_) => return Err(WorkspaceError::RevisionNotFound),
         };
-        let mut list = self.allow(git.elsewhere("ls-remote")).args(["--quiet", "--symref", "--end-of-options"]);
+        let mut list =
+            self.allow(git.elsewhere("ls-remote")).args(["--quiet", "--symref", "--end-of-options"]);
         list = list.arg(self.address);
         for name in names {
             list = list.arg(name);
@@ -131,7 +141,8 @@ fn pick(advertised: &[u8], revision: Option<&str>) -> Option<Wanted> {
     let id = |name: &[u8]| lines().find_map(|(id, n)| (n == name).then(|| ObjectId::from_hex(id)).flatten());
     let owned = |name: &[u8]| OsStr::from_bytes(name).to_owned();
     let Some(revision) = revision else {
-        let branch = lines().find_map(|(target, name)| (name == b"HEAD").then(|| target.strip_prefix(b"ref: "))?);
+        let branch =
+            lines().find_map(|(target, name)| (name == b"HEAD").then(|| target.strip_prefix(b"ref: "))?);
         let branch = branch.filter(|branch| branch.starts_with(b"refs/heads/")).map(owned);
         return Some(Wanted { id: id(b"HEAD")?, name: "HEAD".into(), branch });
     };

@@ -150,7 +150,8 @@ impl Invocation {
         let mut child = self.command.spawn().map_err(|source| GitError::Start { source })?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let talk = |source| GitError::Talk { subcommand, source };
-        let (mut bytes, stderr) = tokio::try_join!(read_up_to(stdout, limit), read_tail(stderr)).map_err(talk)?;
+        let (mut bytes, stderr) =
+            tokio::try_join!(read_up_to(stdout, limit), read_tail(stderr)).map_err(talk)?;
         if bytes.len() > limit {
             child.kill().await.map_err(talk)?;
             bytes.truncate(limit);

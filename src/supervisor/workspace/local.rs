@@ -38,8 +38,19 @@ pub(super) struct WorkTree {
 
 impl LocalSource {
     /// Finds the repository that `path` is in, be it a working tree, a linked one, a submodule or bare.
-    pub(super) async fn inspect(git: &Git, path: &Path, revision: Option<&OsStr>) -> Result<Self, WorkspaceError> {
-        let path = std::path::absolute(path).map_err(WorkspaceError::io("resolve the source path"))?;
+    pub(super) async fn inspect(
+        git: &Git,
+        path: &Path,
+        revision: Option<&OsStr>,
+    ) -> Result<Self, WorkspaceError> {
+        let path = std::path::absolute(path).map_err(|_| WorkspaceError::NotARepository)?;
+        // No process can be given these.
+        if path.as_os_str().as_bytes().contains(&0) {
+            return Err(WorkspaceError::NotARepository);
+        }
+        if revision.is_some_and(|revision| revision.as_bytes().contains(&0)) {
+            return Err(WorkspaceError::RevisionNotFound);
+        }
         let format = ask(rev_parse(git, &path).arg("--show-object-format")).await.map_err(|error| {
             if error.is_refusal() { WorkspaceError::NotARepository } else { WorkspaceError::git(error) }
         })?;
@@ -55,7 +66,8 @@ impl LocalSource {
             optional(rev_parse(git, &path).arg("--show-prefix")),
         )
         .map_err(WorkspaceError::git)?;
-        let missing = || if revision.is_some() { WorkspaceError::RevisionNotFound } else { WorkspaceError::NoCommit };
+        let missing =
+            || if revision.is_some() { WorkspaceError::RevisionNotFound } else { WorkspaceError::NoCommit };
         let common = PathBuf::from(common);
         let read = WorkspaceError::io("read the source repository");
         Ok(Self {
@@ -83,7 +95,13 @@ impl WorkTree {
             .private(repository, "status")
             .env("GIT_WORK_TREE", &self.root)
             .env("GIT_INDEX_FILE", &self.index)
-            .args(["--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=all", "--no-renames"])
+            .args([
+                "--porcelain=v1",
+                "-z",
+                "--untracked-files=normal",
+                "--ignore-submodules=all",
+                "--no-renames",
+            ])
             .output(STATUS_BYTES)
             .await?;
         let records = || listing.split(|&byte| byte == 0).filter(|record| !record.is_empty());
@@ -112,7 +130,12 @@ async fn branch(git: &Git, path: &Path, revision: Option<&OsStr>) -> Result<Opti
             let mut branch = OsString::from("refs/heads/");
             branch.push(revision);
             // The revision may name something else first, such as a tag; then the commit is not the branch's.
-            let full = rev_parse(git, path).args(["--verify", "--quiet", "--symbolic-full-name", "--end-of-options"]);
+            let full = rev_parse(git, path).args([
+                "--verify",
+                "--quiet",
+                "--symbolic-full-name",
+                "--end-of-options",
+            ]);
             optional(full.arg(revision)).await?.filter(|name| *name == branch)
         }
     };

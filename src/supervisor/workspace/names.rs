@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 /// Characters that some file systems ignore in names, as UTF-8: a name with them can be another's equal there
 /// (git's `core.protectHFS`).
 const IGNORABLE: [&str; 16] = [
-    "\u{200c}", "\u{200d}", "\u{200e}", "\u{200f}", "\u{202a}", "\u{202b}", "\u{202c}", "\u{202d}", "\u{202e}",
-    "\u{206a}", "\u{206b}", "\u{206c}", "\u{206d}", "\u{206e}", "\u{206f}", "\u{feff}",
+    "\u{200c}", "\u{200d}", "\u{200e}", "\u{200f}", "\u{202a}", "\u{202b}", "\u{202c}", "\u{202d}",
+    "\u{202e}", "\u{206a}", "\u{206b}", "\u{206c}", "\u{206d}", "\u{206e}", "\u{206f}", "\u{feff}",
 ];
 
 /// Whether a single file name is `.git` on some file system: git refuses such a name in any tree, so a diff that held
@@ -28,7 +28,10 @@ pub(super) fn means_git_dir(name: &[u8]) -> bool {
 pub(super) fn is_ref_name(name: &str) -> bool {
     let forbidden = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let component = |part: &str| {
-        !part.is_empty() && !part.starts_with('.') && part.strip_suffix(".lock").is_none() && !part.ends_with('.')
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.strip_suffix(".lock").is_none()
+            && !part.ends_with('.')
     };
     name.split('/').all(component)
         && !name.contains(forbidden)

@@ -63,7 +63,11 @@ impl ObjectId {
     }
 
     pub(super) fn format(&self) -> ObjectFormat {
-        if usize::from(self.format) == ObjectFormat::Sha1.bytes() { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 }
+        if usize::from(self.format) == ObjectFormat::Sha1.bytes() {
+            ObjectFormat::Sha1
+        } else {
+            ObjectFormat::Sha256
+        }
     }
 }
 

@@ -102,14 +102,24 @@ pub enum Note {
 /// # Errors
 ///
 /// See [`WorkspaceError`]; [`WorkspaceError::system_code`] is what a task's status says.
-pub async fn prepare(git: &Git, source: Option<&Source>, layout: &Layout) -> Result<Prepared, WorkspaceError> {
+pub async fn prepare(
+    git: &Git,
+    source: Option<&Source>,
+    layout: &Layout,
+) -> Result<Prepared, WorkspaceError> {
     make_empty(&layout.workspace)?;
     make_empty(&layout.private)?;
     let workspace = Directory::open(&layout.workspace).map_err(WorkspaceError::io("open the workspace"))?;
     let root = workspace.identity().map_err(WorkspaceError::io("open the workspace"))?;
     let Some(source) = source else {
         let directory = layout.workspace.clone();
-        return Ok(Prepared { base: None, directory, notes: Vec::new(), format: ObjectFormat::default(), root });
+        return Ok(Prepared {
+            base: None,
+            directory,
+            notes: Vec::new(),
+            format: ObjectFormat::default(),
+            root,
+        });
     };
     let revision = source.revision.as_deref();
     let (base, mut notes, prefix) = match &source.repository {
@@ -144,10 +154,13 @@ async fn borrow(
         .create(&repository)?;
     // Whoever names a revision did not ask for the working tree.
     let compared = source.work_tree.as_ref().filter(|_| revision.is_none());
-    let (submodules, uncommitted) =
-        tokio::try_join!(check_out(git, &repository, &source.base, layout), note_uncommitted(git, &repository, compared))?;
+    let (submodules, uncommitted) = tokio::try_join!(
+        check_out(git, &repository, &source.base, layout),
+        note_uncommitted(git, &repository, compared)
+    )?;
     let head = Head { commit: &source.base, branch: source.branch.as_deref() };
-    let agent = Skeleton::for_agent(format, head).borrowing(&source.objects).shallow(source.shallow.as_deref());
+    let agent =
+        Skeleton::for_agent(format, head).borrowing(&source.objects).shallow(source.shallow.as_deref());
     give_to_agent(&agent, layout)?;
     let notes = [submodules].into_iter().chain(uncommitted).collect();
     Ok((source.base, notes, source.work_tree.map(|tree| tree.prefix).unwrap_or_default()))
@@ -231,12 +244,14 @@ fn make_empty(directory: &Path) -> Result<(), WorkspaceError> {
 
 /// The directory that the agent starts in, reached without following a symbolic link of the commit.
 fn subdirectory(mut directory: Directory, workspace: &Path, below: &Path) -> Result<PathBuf, WorkspaceError> {
+    let mut path = workspace.to_owned();
     for component in below.components() {
         let name = match component {
             Component::Normal(name) if !means_git_dir(name.as_bytes()) => name,
             Component::CurDir => continue,
             _ => return Err(WorkspaceError::SubdirectoryInvalid),
         };
+        path.push(name);
         let name = CString::new(name.as_bytes()).map_err(|_| WorkspaceError::SubdirectoryInvalid)?;
         directory = match (directory.kind(&name), directory.child(&name)) {
             (Ok(Kind::Symlink), _) => return Err(WorkspaceError::SubdirectorySymlink),
@@ -250,7 +265,7 @@ fn subdirectory(mut directory: Directory, workspace: &Path, below: &Path) -> Res
             _ => return Err(WorkspaceError::SubdirectoryMissing),
         };
     }
-    Ok(workspace.join(below))
+    Ok(path)
 }
 
 /// Copies plain files and directories; never links, so that the copies share nothing.

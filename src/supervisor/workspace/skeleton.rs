@@ -13,7 +13,8 @@ use super::object::{ObjectFormat, ObjectId};
 /// Attributes that outrank every `.gitattributes` and make git treat content as it is. `-` unsets where git takes
 /// that as "no"; `!` (unspecified) is for the rest: `-diff` would make every file binary, and a re-encoding cannot be
 /// switched off by `-`.
-const RAW_ATTRIBUTES: &str = "* -text !eol !crlf -ident -filter !working-tree-encoding !diff !merge !whitespace\n";
+const RAW_ATTRIBUTES: &str =
+    "* -text !eol !crlf -ident -filter !working-tree-encoding !diff !merge !whitespace\n";
 
 /// A repository to be.
 pub(super) struct Skeleton<'a> {
@@ -74,7 +75,8 @@ impl<'a> Skeleton<'a> {
         fs::write(directory.join("config"), self.config())?;
         fs::write(directory.join("info/attributes"), RAW_ATTRIBUTES)?;
         if !self.alternates.is_empty() {
-            let lines = self.alternates.iter().flat_map(|path| [quote(path.as_os_str().as_bytes()), b"\n".to_vec()]);
+            let lines =
+                self.alternates.iter().flat_map(|path| [quote(path.as_os_str().as_bytes()), b"\n".to_vec()]);
             fs::write(directory.join("objects/info/alternates"), lines.collect::<Vec<_>>().concat())?;
         }
         if let Some(shallow) = self.shallow {

@@ -108,7 +108,8 @@ impl Directory {
 
     /// Opens a regular file; `None` when the name is something else by now.
     pub(super) fn file(&self, name: &CStr) -> io::Result<Option<RegularFile>> {
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let flags =
+            OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let descriptor: OwnedFd = openat(&self.0, name, flags, Mode::empty())?;
         let file = File::from(descriptor);
         let metadata = file.metadata()?;
