@@ -38,7 +38,7 @@ fn main() {
             private: directory.path().join("run/private"),
         };
         let mut prepared = None;
-        let mut make_clone =
+        let make_clone =
             || time(|| run_git(&source, &["clone", "--quiet", "--local", ".", clone_to.to_str().unwrap()]));
         let mut make_ours = || {
             let source = Source {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::fixture::{Run, Sandbox, Tree, git, snapshot};
+use super::fixture::{Run, Sandbox, Tree, git, snapshot, trap};
 use crate::supervisor::workspace::{
     Applied, ApplyError, ChangeKind, DiffLimits, FileChange, WorkspaceDiff, apply,
 };
@@ -184,7 +184,7 @@ async fn the_targets_line_endings_are_kept_and_its_filters_do_not_run() {
     assert!(fs::read_to_string(source.path("a")).unwrap().starts_with("1\r\n"));
     let mark = sandbox.path("mark");
     for key in ["clean", "smudge", "process"] {
-        source.git(&["config", &format!("filter.trap.{key}"), &source.trap(&mark)]);
+        source.git(&["config", &format!("filter.trap.{key}"), &trap(&mark)]);
     }
     source.git(&["config", "filter.trap.required", "true"]);
     source.git(&["config", "apply.whitespace", "fix"]);

@@ -1,6 +1,7 @@
 //! What the diff says about ordinary changes.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -271,7 +272,7 @@ async fn a_hundred_thousand_files() {
     let mut stream =
         String::from("blob\nmark :1\ndata 2\nx\n\ncommit refs/heads/main\ncommitter A <> 0 +0000\ndata 0\n");
     for index in 0..100_000 {
-        stream.push_str(&format!("M 100644 :1 d{}/e{}/f{index}\n", index / 10_000, index / 100));
+        writeln!(stream, "M 100644 :1 d{}/e{}/f{index}", index / 10_000, index / 100).unwrap();
     }
     fs::write(sandbox.path("stream"), stream).unwrap();
     source.git(&["-c", "core.hooksPath=/dev/null", "symbolic-ref", "HEAD", "refs/heads/other"]);

@@ -127,15 +127,6 @@ impl Tree {
         fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Writes a program that leaves `mark` when it runs, and gives its command line.
-    pub(super) fn trap(&self, mark: &Path) -> String {
-        let script = mark.with_extension("sh");
-        fs::write(&script, format!("#!/bin/sh\n: > '{}'\ncat 2>/dev/null\nexit 0\n", mark.display()))
-            .unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-        script.to_str().unwrap().to_owned()
-    }
-
     /// Runs git as a person would, with their hooks, filters and monitors; fails the test when git fails.
     pub(super) fn git(&self, arguments: &[&str]) -> String {
         let output = self.try_git(arguments);
@@ -166,6 +157,14 @@ impl Tree {
         files.retain(|path, _| !path.starts_with(".git"));
         files.into_iter().filter_map(|(path, entry)| Some((path, entry.committed?))).collect()
     }
+}
+
+/// Writes a program that leaves `mark` when it runs, and gives its command line.
+pub(super) fn trap(mark: &Path) -> String {
+    let script = mark.with_extension("sh");
+    fs::write(&script, format!("#!/bin/sh\n: > '{}'\ncat 2>/dev/null\nexit 0\n", mark.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    script.to_str().unwrap().to_owned()
 }
 
 /// One entry of a [`snapshot`].

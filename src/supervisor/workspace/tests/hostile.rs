@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use super::fixture::{Sandbox, Tree, patch_text, summary};
+use super::fixture::{Sandbox, Tree, patch_text, summary, trap};
 use crate::supervisor::workspace::{DiffLimits, SkipReason};
 
 #[tokio::test]
@@ -42,18 +42,18 @@ impl Traps {
     /// Asks git, by configuration, attributes and hooks, to run programs in the repository at `tree`.
     fn set(sandbox: &Sandbox, tree: &Tree, name: &str) -> Self {
         let mut marks = Vec::new();
-        let mut trap = |kind: &str| {
+        let mut set = |kind: &str| {
             let mark = sandbox.path(format!("{name}-{kind}"));
             marks.push(mark.clone());
-            tree.trap(&mark)
+            trap(&mark)
         };
-        tree.git(&["config", "filter.clean.clean", &trap("clean")]);
-        tree.git(&["config", "filter.process.process", &trap("process")]);
-        tree.git(&["config", "diff.textconv.textconv", &trap("textconv")]);
-        tree.git(&["config", "diff.driver.command", &trap("driver")]);
-        tree.git(&["config", "core.fsmonitor", &trap("fsmonitor")]);
+        tree.git(&["config", "filter.clean.clean", &set("clean")]);
+        tree.git(&["config", "filter.process.process", &set("process")]);
+        tree.git(&["config", "diff.textconv.textconv", &set("textconv")]);
+        tree.git(&["config", "diff.driver.command", &set("driver")]);
+        tree.git(&["config", "core.fsmonitor", &set("fsmonitor")]);
         fs::create_dir_all(tree.path(".git/hooks")).unwrap();
-        fs::copy(trap("hook"), tree.path(".git/hooks/pre-commit")).unwrap();
+        fs::copy(set("hook"), tree.path(".git/hooks/pre-commit")).unwrap();
         let attributes =
             "clean* filter=clean\nprocess* filter=process\ntextconv* diff=textconv\ndriver* diff=driver\n";
         tree.write(".gitattributes", attributes);

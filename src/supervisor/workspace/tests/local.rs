@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::fixture::{Sandbox, Tree, local, snapshot};
+use super::fixture::{Sandbox, Tree, local, snapshot, trap};
 use crate::supervisor::workspace::{Note, Source};
 
 fn at(path: &Path, revision: &str) -> Source {
@@ -97,8 +97,8 @@ async fn noting_uncommitted_changes_runs_no_filter_of_the_users() {
     let sandbox = Sandbox::new();
     let source = sandbox.repository(&[("a", "one\n"), (".gitattributes", "* filter=trap\n")]);
     let mark = sandbox.path("mark");
-    source.git(&["config", "filter.trap.clean", &source.trap(&mark)]);
-    source.git(&["config", "core.fsmonitor", &source.trap(&sandbox.path("mark2"))]);
+    source.git(&["config", "filter.trap.clean", &trap(&mark)]);
+    source.git(&["config", "core.fsmonitor", &trap(&sandbox.path("mark2"))]);
     source.write("a", "two\n");
     let run = sandbox.run(&source.root).await;
     assert_eq!(run.prepared.notes, [Note::UncommittedChanges { tracked: 1, untracked: 0 }]);
@@ -314,10 +314,10 @@ async fn no_hook_or_configuration_of_the_source_comes_along() {
     let sandbox = Sandbox::new();
     let source = sandbox.repository(&[("a", "one\n"), (".gitattributes", "* filter=trap\n")]);
     let mark = sandbox.path("mark");
-    let trap = source.trap(&mark);
-    source.git(&["config", "filter.trap.smudge", &trap]);
+    let program = trap(&mark);
+    source.git(&["config", "filter.trap.smudge", &program]);
     fs::create_dir_all(source.path(".git/hooks")).unwrap();
-    fs::copy(&trap, source.path(".git/hooks/post-checkout")).unwrap();
+    fs::copy(&program, source.path(".git/hooks/post-checkout")).unwrap();
     let run = sandbox.run(&source.root).await;
     run.tree.git(&["checkout", "--quiet", "-b", "other"]);
     assert!(!mark.exists());

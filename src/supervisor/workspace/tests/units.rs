@@ -16,7 +16,7 @@ fn blobs_are_named_as_git_names_them() {
 #[test]
 fn only_full_lower_case_names_are_object_names() {
     let digits = "0123456789abcdef".repeat(4);
-    assert_eq!(ObjectId::from_hex(digits[..40].as_bytes()).unwrap().to_string(), digits[..40]);
+    assert_eq!(ObjectId::from_hex(&digits.as_bytes()[..40]).unwrap().to_string(), digits[..40]);
     assert_eq!(ObjectId::from_hex(digits.as_bytes()).unwrap().to_string(), digits);
     for bad in
         [&digits[..39], &digits[..41], "", &digits[..40].to_uppercase(), &digits[..40].replace('0', "g")]
