@@ -36,8 +36,7 @@ pub(crate) fn of<K: CustomResourceExt>() -> CustomResourceDefinition {
 /// # Errors
 /// When the definition has no YAML form, which the tests rule out for those of [`crds`].
 pub fn yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::ser::Error> {
-    let mut value = serde_json::to_value(crd).unwrap_or_default();
-    whole_numbers(&mut value);
+    let value = with_whole_numbers(serde_json::to_value(crd).unwrap_or_default());
     let options = serde_saphyr::ser_options! { folded_wrap_chars: 100, indent_step: 2 };
     serde_saphyr::to_string_with_options(&value, options)
 }
@@ -62,19 +61,19 @@ fn subschemas(schema: &mut serde_json::Map<String, Value>) -> impl Iterator<Item
     })
 }
 
-/// Bounds are floats in the API's type; those of integers are written as integers.
-fn whole_numbers(value: &mut Value) {
+/// Bounds are floats in the API's type; those of integers are shown as integers.
+pub(crate) fn with_whole_numbers(value: Value) -> Value {
     match value {
+        // A whole number prints without an exponent up to 1e16, above every bound here.
         Value::Number(number) if number.is_f64() => {
-            // A whole number prints without an exponent up to 1e16, far above every bound here.
-            let text = number.as_f64().map(|float| float.to_string());
-            if let Some(whole) = text.and_then(|text| text.parse::<i64>().ok()) {
-                *value = whole.into();
-            }
+            let whole = number.as_f64().and_then(|float| float.to_string().parse::<i64>().ok());
+            whole.map_or(Value::Number(number), Value::from)
         }
-        Value::Array(values) => values.iter_mut().for_each(whole_numbers),
-        Value::Object(values) => values.values_mut().for_each(whole_numbers),
-        _ => {}
+        Value::Array(values) => values.into_iter().map(with_whole_numbers).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, with_whole_numbers(value))).collect()
+        }
+        other => other,
     }
 }
 

@@ -57,7 +57,7 @@ impl Checker {
         let schema = version
             .and_then(|version| version.schema?.open_api_v3_schema)
             .and_then(|schema| serde_json::to_value(schema).ok())
-            .unwrap_or(Value::Bool(false));
+            .map_or(Value::Bool(false), crd::with_whole_numbers);
         let mut strict = schema.clone();
         refuse_unknown_fields(&mut strict);
         if let Some(properties) = strict.get_mut("properties").and_then(Value::as_object_mut) {
@@ -78,7 +78,9 @@ impl Checker {
         };
         let mut problems = Vec::new();
         fractions(&value, "", &mut problems);
-        problems.extend(strict.iter_errors(&value).flat_map(|error| from_schema(&error)));
+        let refused = strict.iter_errors(&value).flat_map(|error| from_schema(&error));
+        let refused: Vec<Problem> = refused.filter(|problem| !told(&problems, &problem.path)).collect();
+        problems.extend(refused);
         problems.extend(self.broken_rules(&value, &problems));
         let object = serde_json::from_value(value);
         match &object {
@@ -102,7 +104,6 @@ impl Checker {
     fn broken_rules(&self, value: &Value, known: &[Problem]) -> Vec<Problem> {
         let outcome = kube_cel::Validator::new().validate_compiled(&self.rules, value, None);
         let broken = outcome.err().map(kube_cel::ValidationErrors::into_vec).unwrap_or_default();
-        let told = |path: &str| known.iter().any(|problem| problem.path == path);
         broken
             .into_iter()
             .filter_map(|error| {
@@ -110,7 +111,7 @@ impl Checker {
                 match error.kind {
                     // The message is the rule's own text: ours, and the same for every object.
                     kube_cel::ErrorKind::ValidationFailure => {
-                        (!told(&path)).then(|| Problem::new(path, error.message))
+                        (!told(known, &path)).then(|| Problem::new(path, error.message))
                     }
                     _ => {
                         known.is_empty().then(|| Problem::new(path, "a rule of the schema can't be checked"))
@@ -119,6 +120,10 @@ impl Checker {
             })
             .collect()
     }
+}
+
+fn told(problems: &[Problem], path: &str) -> bool {
+    problems.iter().any(|problem| problem.path == path)
 }
 
 /// Every number that isn't a whole one, or doesn't fit 64 bits. No field takes such a number, but JSON Schema counts `1e3` and
@@ -165,6 +170,8 @@ fn refuse_unknown_fields(schema: &mut Value) {
         || object.contains_key("x-kubernetes-preserve-unknown-fields");
     if !open && object.get("type") == Some(&json!("object")) {
         object.insert("additionalProperties".into(), Value::Bool(false));
+        // Without this, the validator blames the object and not the field.
+        object.entry("properties").or_insert_with(|| json!({}));
     }
     for keyword in ["properties", "items", "additionalProperties"] {
         match object.get_mut(keyword) {
@@ -240,3 +247,6 @@ fn join(path: &str, part: &str) -> String {
         format!("{path}[{}]", Value::String(part.chars().take(64).collect()))
     }
 }
+
+#[cfg(test)]
+mod tests;
