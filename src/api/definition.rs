@@ -35,7 +35,7 @@ use super::{ByteSize, Condition, Cpu, Duration};
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!self.requiresApproval || !has(self.image) || self.image.matches('@sha256:[0-9a-f]{64}$')").message("an image without a digest needs requiresApproval: false").field_path(".image"))]
-#[x_kube(validation = Rule::new("self.requiresApproval || has(self.requiresPinnedRevision) || !has(self.delivery)").message("a definition that delivers without approval must state requiresPinnedRevision").field_path(".requiresPinnedRevision"))]
+#[x_kube(validation = Rule::new("self.requiresApproval || has(self.requiresPinnedRevision) || !(has(self.delivery) || (has(self.workspace.repositories) && size(self.workspace.repositories) > 0))").message("a definition with repositories but without approval must state requiresPinnedRevision").field_path(".requiresPinnedRevision"))]
 pub struct AgentCliDefinitionSpec {
     /// What this definition is for, in one line. It doesn't change what runs.
     #[schemars(length(max = 1024))]

@@ -278,3 +278,6 @@ impl Pass<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
