@@ -4,6 +4,8 @@
 mod guard;
 
 pub mod api;
+pub mod cli;
+pub mod controller;
 pub mod core;
 pub mod executor;
 pub mod protocol;

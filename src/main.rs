@@ -1,2 +1,7 @@
 //! The caisson binary.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    caisson::cli::main()
+}

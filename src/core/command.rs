@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::api::{AgentCliDefinitionSpec, AgentCliTaskSpec, PromptDelivery};
-use crate::redact::Redacted;
+use crate::redact::{Redacted, Redactor};
 
 /// Longest single argument in bytes with its terminating NUL: Linux's `MAX_ARG_STRLEN`, 32 pages of 4 KiB.
 pub const MAX_ARGUMENT_BYTES: usize = 131_072;
@@ -16,7 +16,7 @@ pub const MAX_COMMAND_BYTES: usize = 256 * 1024;
 
 /// Longest path, Linux's `PATH_MAX` without its NUL but with the `=` before it.
 const MAX_PATH_BYTES: usize = 4096;
-/// Most bytes of a command's display: what the schema of a status takes.
+/// Most bytes of a command's display: what the schema of a status takes. The contract hash covers what is cut off.
 pub const MAX_DISPLAY_BYTES: usize = 4096;
 
 /// The text that a task asks an agent to act on. It is shown nowhere.
@@ -136,7 +136,7 @@ pub fn build(
     let file_argument = file_flag.as_ref().map(|flag| flag.len() + MAX_PATH_BYTES);
     check_bounds(&definition.binary, &arguments, file_argument)?;
     shown.insert(0, quote(&definition.binary));
-    let display = Redacted::command_display(&cut(shown.join(" ")));
+    let (display, _) = Redactor::without_secrets().text(&shown.join(" ")).truncate_end(MAX_DISPLAY_BYTES);
     Ok(Command { binary: definition.binary.clone(), arguments, channel, file_flag, display })
 }
 
@@ -180,16 +180,6 @@ fn check_bounds(
         && lengths().count() <= MAX_ARGUMENTS
         && lengths().sum::<usize>() <= MAX_COMMAND_BYTES;
     if fits { Ok(()) } else { Err(CommandTooLarge) }
-}
-
-/// The beginning of a display that would outgrow its status. The contract hash covers what isn't shown.
-fn cut(mut display: String) -> String {
-    const MARK: &str = " […]";
-    if display.len() > MAX_DISPLAY_BYTES {
-        display.truncate(display.floor_char_boundary(MAX_DISPLAY_BYTES - MARK.len()));
-        display.push_str(MARK);
-    }
-    display
 }
 
 /// An argument as a shell would need it written. For people only: nothing is ever given to a shell.

@@ -143,7 +143,7 @@ pub fn result(outcome: &Outcome) -> TaskResult {
         result.output_parsed = Some(reading.parsed);
         result.usage.clone_from(&reading.usage);
         if let (None, Some(text)) = (&failure, &reading.text) {
-            let (text, cut) = text.tail(MAX_TEXT_BYTES);
+            let (text, cut) = text.clone().truncate_start(MAX_TEXT_BYTES);
             result.text = Some(text);
             result.text_truncated = cut || reading.text_truncated;
         }
@@ -155,7 +155,7 @@ pub fn result(outcome: &Outcome) -> TaskResult {
 
 fn bounded(mut diff: DiffSummary) -> DiffSummary {
     if let Some(patch) = &diff.patch {
-        let (patch, cut) = patch.head(MAX_PATCH_BYTES);
+        let (patch, cut) = patch.clone().truncate_end(MAX_PATCH_BYTES);
         diff.patch = Some(patch);
         diff.truncated |= cut;
     }

@@ -4,6 +4,8 @@
 //! for the grant and reports the outcome there. The executor itself decides nothing: every method is idempotent, and that
 //! something doesn't exist is an answer, not an error.
 
+pub mod process;
+
 use std::time::Duration;
 
 use async_trait::async_trait;

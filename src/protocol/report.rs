@@ -124,6 +124,11 @@ impl SystemCode {
         Self("PROCESS_LIMIT".to_owned())
     }
 
+    /// The code for an error that the platform gave no name.
+    pub fn unknown() -> Self {
+        Self("UNKNOWN".to_owned())
+    }
+
     /// The code as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -4,9 +4,10 @@ use std::fmt;
 
 use async_trait::async_trait;
 
+use super::Report;
 use crate::api::{EffectiveLimits, LogMode, Output};
 use crate::core::command::{Command, Prompt};
-use crate::core::outcome::{Failure, Outcome};
+use crate::core::outcome::Failure;
 use crate::core::plan::RunId;
 use crate::protocol::Stream;
 use crate::redact::Redacted;
@@ -21,7 +22,7 @@ pub trait Control: Send + Sync {
     async fn launch(&self, run: &RunId, ready: Ready) -> Result<Order, Failure>;
 
     /// Reports how the run ended. The first report of a run counts.
-    async fn report(&self, run: &RunId, outcome: Outcome);
+    async fn report(&self, run: &RunId, report: Report);
 
     /// Shows a piece of live output.
     fn live(&self, run: &RunId, stream: Stream, text: Redacted);

@@ -1,5 +1,14 @@
 //! Beside the agent, out of its reach: prepares the workspace, asks for the grant, follows the runner, reports the outcome.
+//!
+//! In a pod it is a container of its own; without one it runs inside `caisson`, beside the executor. What comes from the runner
+//! is untrusted, and so is the tree that the agent leaves.
 
 pub mod control;
+mod launch;
+mod notes;
 pub mod output;
+mod session;
 pub mod workspace;
+
+pub use launch::Programs;
+pub use session::{Report, Runner, Sandbox, supervise};

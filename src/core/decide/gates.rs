@@ -1,5 +1,7 @@
 //! The gates, in order. The same function is asked at every pass and once more at the grant.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 
 use crate::api::{
@@ -13,7 +15,7 @@ use crate::core::plan::{RunId, RunSpec, Unsupported};
 use crate::core::validate::{self, Origin, Problem};
 use crate::core::{contract, limits};
 use crate::protocol::SystemCode;
-use crate::redact::Redacted;
+use crate::redact::{Redacted, Redactor};
 
 /// Most bytes of problems in a condition's message: what a person reads at once, and far below what the schema takes.
 const MAX_PROBLEM_BYTES: usize = 8 * 1024;
@@ -121,13 +123,15 @@ impl Refusal {
         let mut shown = String::new();
         for (index, problem) in self.problems.iter().map(ToString::to_string).enumerate() {
             if shown.len() + problem.len() > MAX_PROBLEM_BYTES {
-                shown.push_str(&format!("; and {} more", self.problems.len() - index));
+                // Writing to a String can't fail.
+                let _ = write!(shown, "; and {} more", self.problems.len().saturating_sub(index));
                 break;
             }
             shown.push_str(if index == 0 { "" } else { "; " });
             shown.push_str(&problem);
         }
-        Redacted::from_problems(self.failure.code.message(), &shown)
+        let separator = if shown.is_empty() { "" } else { ": " };
+        Redactor::without_secrets().text(&format!("{}{separator}{shown}", self.failure.code.message()))
     }
 }
 

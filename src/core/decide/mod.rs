@@ -50,7 +50,7 @@ pub enum RunState {
 /// The next step for a task.
 pub fn decide(inputs: &Inputs<'_>, observed: &Observed, now: Timestamp) -> Plan {
     let previous = inputs.task.status.clone().unwrap_or_default();
-    let run = run_id(inputs.task, &previous);
+    let run = run_id(inputs.task);
     if previous.finished_at.is_some() {
         return Plan { actions: clean_up(run, observed), status: previous, wake_at: None };
     }
@@ -93,8 +93,10 @@ pub fn grant(inputs: &Inputs<'_>, now: Timestamp) -> Result<Facts, Refusal> {
     }
 }
 
-fn run_id(task: &AgentCliTask, status: &AgentCliTaskStatus) -> RunId {
-    let attempt = status.launch.as_ref().map_or(1, |launch| launch.attempt);
+/// The run of the task's present attempt.
+pub fn run_id(task: &AgentCliTask) -> RunId {
+    let attempt =
+        task.status.as_ref().and_then(|status| status.launch.as_ref()).map_or(1, |launch| launch.attempt);
     RunId { uid: task.metadata.uid.clone().unwrap_or_default(), attempt }
 }
 

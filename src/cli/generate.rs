@@ -1,0 +1,35 @@
+//! What is generated from the types: custom resource definitions, completions, manual pages.
+
+use clap::CommandFactory;
+use kube::CustomResourceExt;
+
+use super::args::{Cli, CompletionsArgs, CrdArgs, ManArgs};
+use super::exit::Exit;
+use super::terminal::Terminal;
+use crate::api::{AgentCliDefinition, AgentCliTask};
+
+pub(super) fn crd(_: &CrdArgs, terminal: Terminal) -> Exit {
+    for crd in [AgentCliTask::crd(), AgentCliDefinition::crd()] {
+        terminal.print(&super::render::yaml(&crd));
+    }
+    Exit::Done
+}
+
+pub(super) fn completions(arguments: &CompletionsArgs) -> Exit {
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "caisson", &mut std::io::stdout().lock());
+    Exit::Done
+}
+
+pub(super) fn man(arguments: &ManArgs, terminal: Terminal) -> Exit {
+    let written = match &arguments.directory {
+        Some(directory) => clap_mangen::generate_to(Cli::command(), directory),
+        None => clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout().lock()),
+    };
+    match written {
+        Ok(()) => Exit::Done,
+        Err(error) => {
+            terminal.complain(&error);
+            Exit::Failed
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Observe → decide → execute → report: the loops that carry out the core's plans.
+
+pub mod local;

@@ -1,0 +1,79 @@
+//! Starting the runner and accepting its one connection.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::process::{Child, Command};
+use tokio::sync::oneshot;
+
+use super::directory::Directory;
+use super::sweep;
+use crate::protocol::Token;
+use crate::supervisor::Runner;
+
+/// The runner's process. Dropping it kills the runner, and with the runner everything of the agent's.
+pub(super) struct RunnerProcess {
+    child: oneshot::Receiver<Child>,
+}
+
+impl RunnerProcess {
+    /// Waits until the runner is gone.
+    pub(super) async fn reap(&mut self) {
+        if let Ok(mut child) = (&mut self.child).await {
+            // It ends with its connection. An error means that there is nothing left to wait for.
+            let _ = child.wait().await;
+        }
+    }
+}
+
+/// Starts the runner when the returned future is first polled; the future gives its connection.
+pub(super) fn start(
+    executable: &Path,
+    directory: &Directory,
+    uid: &str,
+) -> (RunnerProcess, impl Future<Output = io::Result<Runner<UnixStream>>> + use<>) {
+    let (sender, child) = oneshot::channel();
+    let (executable, socket, uid) = (executable.to_owned(), directory.socket(), uid.to_owned());
+    (RunnerProcess { child }, connect(executable, socket, uid, sender))
+}
+
+async fn connect(
+    executable: PathBuf,
+    socket: PathBuf,
+    uid: String,
+    started: oneshot::Sender<Child>,
+) -> io::Result<Runner<UnixStream>> {
+    let listener = UnixListener::bind(&socket)?;
+    let token = random_token()?;
+    let mut child = Command::new(executable)
+        .arg("runner")
+        .arg("--socket")
+        .arg(&socket)
+        .env_clear()
+        .env(sweep::MARKER, uid)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let stdin = child.stdin.take();
+    // The receiver lives as long as the session; if it is gone, dropping the child ends it.
+    let _ = started.send(child);
+    if let Some(mut stdin) = stdin {
+        stdin.write_all(token.as_bytes()).await?;
+    }
+    let (link, _) = listener.accept().await?;
+    // One runner only: nobody can connect any more.
+    drop(listener);
+    std::fs::remove_file(&socket)?;
+    Runner::accept(link, &token).await
+}
+
+fn random_token() -> io::Result<Token> {
+    let mut bytes = [0; Token::BYTES];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(Token::from_bytes(bytes))
+}
