@@ -57,6 +57,8 @@ async fn connect(
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
+        // Ctrl-C is for caisson, which then asks the runner to end the agent.
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
     let stdin = child.stdin.take();
