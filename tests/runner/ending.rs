@@ -147,7 +147,7 @@ fn a_supervisor_that_breaks_the_protocol_is_a_lost_one() {
 #[test]
 fn a_killed_runner_takes_the_agent_with_it() {
     let mut supervisor = Supervisor::start();
-    supervisor.launch(&live_sh("trap '' TERM HUP; echo agent $$; while :; do sleep 1000; done"));
+    supervisor.launch(&live_sh("trap '' TERM HUP; echo agent $$; exec sleep 1000"));
     let output = supervisor.read_until(Stream::Stdout, "\n");
     let agent = pid_after(&output, "agent ");
     supervisor.runner.kill().unwrap();
