@@ -26,7 +26,7 @@ fn each_gate_refuses_with_its_code_and_starts_nothing() {
         change(&mut world);
         world
     };
-    let table = [
+    let table = vec![
         ("definition-not-found", without_definition()),
         ("definition-retired", World::new().approved().retired()),
         ("definition-mismatch", broken(|world| world.task.spec.definition.version = Some("2".to_owned()))),
@@ -70,7 +70,7 @@ fn each_gate_refuses_with_its_code_and_starts_nothing() {
 
 #[test]
 fn a_refusal_stands_in_the_condition_of_its_gate() {
-    let table = [
+    let table = vec![
         (
             World { definition: None, ..World::new() },
             "Validated=False DefinitionNotFound",
@@ -130,7 +130,7 @@ fn an_approval_counts_when_it_names_exactly_this_digest_and_someone_else() {
     let approve =
         |digest: &str, by: &str| World::new().annotate(APPROVED_DIGEST, digest).annotate(APPROVED_BY, by);
     let digest = World::new().digest();
-    let table = [
+    let table = vec![
         ("the digest, by someone else", approve(&digest, "bob"), "Approved=True Approved"),
         ("another digest", approve("v1:00", "bob"), "Approved=False ApprovalStale"),
         ("the digest in other case", approve(&digest.to_uppercase(), "bob"), "Approved=False ApprovalStale"),
@@ -204,7 +204,8 @@ fn a_demand_for_approval_is_never_dropped() {
 
 #[test]
 fn a_change_of_what_would_run_makes_an_approval_stale() {
-    let changes: [(&str, fn(&mut World)); 5] = [
+    type Change = fn(&mut World);
+    let changes: [(&str, Change); 5] = [
         ("contract", |world| world.definition.as_mut().unwrap().spec.arguments.push("-v".to_owned())),
         ("image", |world| world.definition.as_mut().unwrap().spec.image = Some("other@sha256:0".to_owned())),
         ("prompt", |world| world.prompt = PromptState::Present(Prompt::new("other".to_owned()).unwrap())),

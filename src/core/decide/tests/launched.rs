@@ -239,7 +239,7 @@ fn a_finished_task_is_only_cleaned_up() {
     let mut world = World::granted().reported(succeeded());
     world.step();
     let done = world.status().clone();
-    let afterwards = [
+    let afterwards = vec![
         world.clone().cancelled(),
         world.clone().rejected(),
         world.clone().retired(),

@@ -259,7 +259,9 @@ proptest! {
     #[test]
     fn every_history_keeps_the_promises_and_ends(events in prop::collection::vec(event(), 0..40)) {
         let mut model = Model::new(World::new());
-        events.into_iter().for_each(|event| model.apply(event));
+        for event in events {
+            model.apply(event);
+        }
         model.settle();
         prop_assert!(model.sandboxes.keys().all(|attempt| *attempt != run_id(&model.world.task).attempt));
     }
