@@ -1,7 +1,5 @@
 //! `AgentCliTask`: one bounded request to one agent CLI.
 
-#![expect(clippy::duplicated_attributes, reason = "kube repeats type_ in each printcolumn")]
-
 use std::collections::BTreeMap;
 
 use kube::{CustomResource, KubeSchema};

@@ -18,7 +18,7 @@ use crate::core::command::Prompt;
 use crate::core::fixtures;
 use crate::core::outcome::{End, Execution, Reading};
 use crate::core::plan::Unsupported;
-use crate::core::validate::Origin;
+use crate::core::validate::{Origin, Problem};
 use crate::protocol::{StopReason, SystemCode};
 
 /// 2026-01-01T00:00:00Z, when the fixture's task was created.

@@ -122,13 +122,14 @@ fn kstatus_sees_in_progress_done_or_failed() {
 
 #[test]
 fn every_status_names_every_condition_of_a_task_once() {
+    use ConditionType as T;
+
     let mut status = AgentCliTaskStatus::default();
     let mut writer = Writer { status: &mut status, now: second(1) };
     writer.active(Reason::Starting, "starts", false);
     writer.active(Reason::Running, "runs", false);
     writer.finish(TaskResult::default(), Reason::Succeeded);
     let kinds: Vec<ConditionType> = status.conditions.iter().map(|condition| condition.kind).collect();
-    use ConditionType as T;
     let all = [
         T::Validated,
         T::Approved,

@@ -79,7 +79,7 @@ fn less_guarded(written: &World, pruned: &World) -> Option<&'static str> {
 
 /// Each limit is the written one, or at most the definition's default.
 fn limits_within(new: &EffectiveLimits, old: &EffectiveLimits, defaults: &EffectiveLimits) -> bool {
-    fn within<T: PartialOrd>(new: T, old: T, default: T) -> bool {
+    fn within<T: PartialOrd + Copy>(new: T, old: T, default: T) -> bool {
         new <= default || new == old
     }
     within(new.timeout, old.timeout, defaults.timeout)
