@@ -136,7 +136,7 @@ fn remove_dead(directory: &Path) -> Result<Leftover, JournalError> {
     let record =
         fs::read(directory.join("record.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let uid = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let processes = process::sweep::end_marked(uid).map_err(failed)?;
+    let processes = process::sweep::Mark::of_task(uid).end_all().map_err(failed)?;
     process::remove_tree(directory).map_err(failed)?;
     Ok(Leftover { record, processes })
 }
