@@ -125,10 +125,11 @@ impl Faults {
     /// Whether `fault` strikes now. Asking is the occasion: every injection that it concerns counts it.
     pub(super) fn strikes(&self, fault: Fault, uid: &str) -> bool {
         let mut injections = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        injections
-            .iter_mut()
-            .filter(|injection| injection.concerns(fault, uid))
-            .fold(false, |strikes, injection| injection.take() || strikes)
+        let mut strikes = false;
+        for injection in injections.iter_mut().filter(|injection| injection.concerns(fault, uid)) {
+            strikes |= injection.take();
+        }
+        strikes
     }
 }
 

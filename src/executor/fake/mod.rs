@@ -173,10 +173,10 @@ impl Executor for FakeExecutor {
         if world.strikes(Fault::ObserveFails, id) {
             return Err(unavailable());
         }
-        let stale = world.strikes(Fault::ObserveStale, id);
+        let is_stale = world.strikes(Fault::ObserveStale, id);
         let mut state = world.state();
         let present = state.runs.get(id).map_or(RunState::Absent, |run| *run.state.borrow());
-        let answer = if stale { state.answered.get(id).copied().unwrap_or_default() } else { present };
+        let answer = if is_stale { state.answered.get(id).copied().unwrap_or_default() } else { present };
         state.answered.insert(id.clone(), answer);
         Ok(answer)
     }
@@ -199,8 +199,8 @@ impl Executor for FakeExecutor {
         run.stop.ask(Stop { reason: StopReason::Interrupted, grace: Duration::ZERO });
         // An error says that the session is gone, which is what is waited for.
         let _ = run.state.clone().wait_for(|state| *state == RunState::Ended).await;
-        let same = |present: Arc<Run>| Arc::ptr_eq(&present, &run);
-        if self.world.run(id).is_some_and(same) {
+        let present = self.world.run(id);
+        if present.is_some_and(|present| Arc::ptr_eq(&present, &run)) {
             self.world.forget(id);
         }
         Ok(())

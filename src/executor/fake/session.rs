@@ -24,7 +24,7 @@ pub(super) struct Session {
 /// How a sandbox comes to its end.
 enum Ending {
     /// With this to say.
-    Reports(Outcome),
+    Reports(Box<Outcome>),
     /// Without a word.
     Dies,
     /// And nothing of it is left.
@@ -36,7 +36,7 @@ impl Session {
     pub(super) async fn run(self, mut stop: StopSignal) {
         match self.live(&mut stop).await {
             Ending::Reports(outcome) => {
-                self.report(outcome).await;
+                self.report(&outcome).await;
                 self.announce(RunState::Ended);
             }
             Ending::Dies => self.announce(RunState::Ended),
@@ -75,7 +75,7 @@ impl Session {
         match (order, refusal) {
             (Some(order), _) => self.follow(&order, stop).await,
             (None, Some(failure)) => {
-                Ending::Reports(Outcome { failure: Some(failure), ..Outcome::default() })
+                Ending::Reports(Box::new(Outcome { failure: Some(failure), ..Outcome::default() }))
             }
             (None, None) => Ending::Dies,
         }
@@ -102,10 +102,10 @@ impl Session {
             return Ending::Vanishes;
         }
         let outcome = self.script.perform(order.limits.timeout.to_std(), stop).await;
-        if self.strikes(Fault::OutcomeLost) { Ending::Dies } else { Ending::Reports(outcome) }
+        if self.strikes(Fault::OutcomeLost) { Ending::Dies } else { Ending::Reports(Box::new(outcome)) }
     }
 
-    async fn report(&self, outcome: Outcome) {
+    async fn report(&self, outcome: &Outcome) {
         let report = || Report { outcome: outcome.clone(), change: None };
         self.world.control.report(&self.id, report()).await;
         if self.strikes(Fault::OutcomeTwice) {
