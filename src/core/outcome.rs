@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Code, DiffSummary, StreamFacts, TerminationMethod, Usage};
-use crate::protocol::SystemCode;
+use crate::protocol::{StopReason, SystemCode};
 use crate::redact::Redacted;
 
 /// Everything that is known about a finished run. All text in it is redacted.
@@ -40,6 +40,19 @@ pub struct Failure {
     pub code: Code,
     /// The system's word for it.
     pub system_code: Option<SystemCode>,
+}
+
+impl Failure {
+    /// A run that was asked to end before its agent was started.
+    pub fn stopped(reason: StopReason) -> Self {
+        let code = match reason {
+            StopReason::Cancelled => Code::Cancelled,
+            StopReason::Retired => Code::DefinitionRetired,
+            StopReason::Interrupted => Code::Evicted,
+            StopReason::ControlLost => Code::ControlLost,
+        };
+        Self { code, system_code: None }
+    }
 }
 
 /// How an agent's process ended.
@@ -83,6 +96,18 @@ pub enum End {
     ProcessLimit,
     /// It was still alive after SIGKILL.
     TerminationFailed,
+}
+
+impl End {
+    /// An agent that was asked to end.
+    pub const fn stopped(reason: StopReason) -> Self {
+        match reason {
+            StopReason::Cancelled => Self::Cancelled,
+            StopReason::Retired => Self::Retired,
+            StopReason::Interrupted => Self::Interrupted,
+            StopReason::ControlLost => Self::ControlLost,
+        }
+    }
 }
 
 /// What an agent's output says.

@@ -4,6 +4,7 @@
 //! for the grant and reports the outcome there. The executor itself decides nothing: every method is idempotent, and that
 //! something doesn't exist is an answer, not an error.
 
+pub mod fake;
 pub mod process;
 
 use std::time::Duration;

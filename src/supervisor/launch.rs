@@ -10,9 +10,7 @@ use super::session::Sandbox;
 use crate::api::{Code, StreamFacts, TerminationMethod};
 use crate::core::command::PromptChannel;
 use crate::core::outcome::{End, Execution, Failure};
-use crate::protocol::{
-    self, Ended, ExecReport, Launch, LaunchFile, Limits, Stdin, StopReason, StreamReport, SystemCode,
-};
+use crate::protocol::{self, Ended, ExecReport, Launch, LaunchFile, Limits, Stdin, StreamReport, SystemCode};
 use crate::redact::Redactor;
 
 /// Where an executor looks for the program that a definition names.
@@ -141,12 +139,7 @@ fn end(outcome: protocol::Outcome) -> End {
         protocol::Outcome::Ended(Ended::TimedOut) => End::TimedOut,
         protocol::Outcome::Ended(Ended::ProcessLimit) => End::ProcessLimit,
         protocol::Outcome::Ended(Ended::SupervisorLost) => End::ControlLost,
-        protocol::Outcome::Ended(Ended::Stopped(reason)) => match reason {
-            StopReason::Cancelled => End::Cancelled,
-            StopReason::Retired => End::Retired,
-            StopReason::Interrupted => End::Interrupted,
-            StopReason::ControlLost => End::ControlLost,
-        },
+        protocol::Outcome::Ended(Ended::Stopped(reason)) => End::stopped(reason),
     }
 }
 

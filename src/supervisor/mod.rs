@@ -8,7 +8,9 @@ mod launch;
 mod notes;
 pub mod output;
 mod session;
+mod stop;
 pub mod workspace;
 
 pub use launch::Programs;
 pub use session::{Report, Runner, Sandbox, supervise};
+pub use stop::{StopSignal, StopSwitch, stop_channel};

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::control::{Control, Order, Ready};
 use super::launch::{self, Programs};
+use super::stop::StopSignal;
 use super::workspace::{self, DiffLimits, Git, Layout, Prepared, Source, WorkspaceDiff, WorkspaceError};
 use super::{notes, output};
 use crate::api::{Code, DiffSummary, LogMode, Usage};
@@ -16,8 +17,8 @@ use crate::core::decide::RunState;
 use crate::core::outcome::{Failure, Outcome, Reading};
 use crate::core::plan::RunSpec;
 use crate::protocol::{
-    Decoder, ExecReport, MAX_PAYLOAD, Record, Stop, StopReason, Stream, SystemCode, ToRunner, ToSupervisor,
-    Token, VERSION,
+    Decoder, ExecReport, MAX_PAYLOAD, Record, Stop, Stream, SystemCode, ToRunner, ToSupervisor, Token,
+    VERSION,
 };
 use crate::redact::{Redacted, Redactor, TextStream};
 
@@ -62,7 +63,7 @@ pub struct Report {
     pub change: Option<WorkspaceDiff>,
 }
 
-/// Sees one run through. `announce` is told when the agent runs; a value in `stop` ends it.
+/// Sees one run through. `announce` is told when the agent runs; `stop` ends it.
 ///
 /// # Guarantees
 /// The agent starts at most once, and only after [`Control::launch`] gave its order.
@@ -72,7 +73,7 @@ pub async fn supervise<L, F>(
     runner: F,
     control: &dyn Control,
     announce: &(dyn Fn(RunState) + Send + Sync),
-    stop: &mut watch::Receiver<Option<StopReason>>,
+    stop: &mut StopSignal,
 ) -> Report
 where
     L: AsyncRead + AsyncWrite + Unpin,
@@ -150,6 +151,12 @@ struct Session<'a> {
     announce: &'a (dyn Fn(RunState) + Send + Sync),
 }
 
+/// What wakes a supervisor while its agent runs.
+enum Event {
+    Stop(Stop),
+    Record(std::io::Result<Option<ToSupervisor>>),
+}
+
 /// How the runner's part ended.
 struct Finished {
     report: ExecReport,
@@ -158,18 +165,14 @@ struct Finished {
 
 impl Session<'_> {
     /// Makes the workspace while the runner starts.
-    async fn prepare<L, F>(
-        &self,
-        runner: F,
-        stop: &mut watch::Receiver<Option<StopReason>>,
-    ) -> Result<(Prepared, Runner<L>), Failure>
+    async fn prepare<L, F>(&self, runner: F, stop: &mut StopSignal) -> Result<(Prepared, Runner<L>), Failure>
     where
         F: Future<Output = std::io::Result<Runner<L>>>,
     {
         let source = source(self.spec);
         let workspace = workspace::prepare(&self.sandbox.git, source.as_ref(), &self.sandbox.layout);
         tokio::select! {
-            reason = stopped(stop) => Err(stop_failure(reason)),
+            stop = stop.next() => Err(Failure::stopped(stop.reason)),
             both = async { tokio::join!(workspace, runner) } => match both {
                 (Err(error), _) => Err(workspace_failure(&error)),
                 (_, Err(_)) => Err(failure(Code::RuntimeUnavailable, "RUNNER_NOT_STARTED")),
@@ -182,13 +185,10 @@ impl Session<'_> {
         &self,
         prepared: &Prepared,
         mut runner: Runner<L>,
-        stop: &mut watch::Receiver<Option<StopReason>>,
+        stop: &mut StopSignal,
     ) -> Report {
-        if let Some(reason) = *stop.borrow() {
-            return Report::failed(stop_failure(reason), Some(prepared));
-        }
         let ready = Ready { base: prepared.base.as_ref().map(ToString::to_string) };
-        let order = match self.control.launch(&self.spec.id, ready).await {
+        let order = match self.ask(&mut runner, ready, stop).await {
             Ok(order) => order,
             Err(refused) => return Report::failed(refused, Some(prepared)),
         };
@@ -208,48 +208,66 @@ impl Session<'_> {
         self.conclude(prepared, &order, &redactor, finished).await
     }
 
-    /// Until the runner's report. A stop is passed on; a runner that falls silent is lost.
+    /// Asks for the grant. Waiting for the answer ends with a stop, and with the runner, which has nothing to say before.
+    async fn ask<L: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        runner: &mut Runner<L>,
+        ready: Ready,
+        stop: &mut StopSignal,
+    ) -> Result<Order, Failure> {
+        tokio::select! {
+            // In this order: a grant that comes together with a stop is not used.
+            biased;
+            stop = stop.next() => Err(Failure::stopped(stop.reason)),
+            _ = runner.next() => Err(failure(Code::RuntimeUnavailable, "RUNNER_LOST")),
+            order = self.control.launch(&self.spec.id, ready) => order,
+        }
+    }
+
+    /// Until the runner's report. Stops are passed on; a runner that falls silent is lost.
     async fn follow<L: AsyncRead + AsyncWrite + Unpin>(
         &self,
         runner: &mut Runner<L>,
         order: &Order,
         redactor: &Redactor,
-        stop: &mut watch::Receiver<Option<StopReason>>,
+        stop: &mut StopSignal,
     ) -> Result<Finished, Failure> {
-        let patience = order.limits.timeout.to_std() + self.sandbox.grace + REPORT_MARGIN;
-        let silence = tokio::time::timeout(patience, async {
-            let mut live = (order.logs == LogMode::Redacted).then(|| Live::new(self, redactor));
-            let mut asked = false;
-            loop {
+        let mut live = (order.logs == LogMode::Redacted).then(|| Live::new(self, redactor));
+        let mut patience =
+            Instant::now() + order.limits.timeout.to_std() + self.sandbox.grace + REPORT_MARGIN;
+        loop {
+            let event = tokio::time::timeout_at(patience, async {
                 tokio::select! {
-                    reason = stopped(stop), if !asked => {
-                        asked = true;
-                        let stop = Stop { reason, grace: self.sandbox.grace };
-                        if runner.send(&ToRunner::Stop(stop)).await.is_err() {
-                            return Err(failure(Code::Lost, "RUNNER_LOST"));
-                        }
-                    }
-                    record = runner.next() => match record {
-                        Err(_) => return Err(failure(Code::InvalidExecResult, "PROTOCOL")),
-                        Ok(None) => return Err(failure(Code::Lost, "RUNNER_LOST")),
-                        Ok(Some(ToSupervisor::Exited { report, stdout, .. })) => {
-                            if let Some(live) = live.take() {
-                                live.finish();
-                            }
-                            return Ok(Finished { report, stdout });
-                        }
-                        Ok(Some(ToSupervisor::Output { stream, bytes })) => {
-                            if let Some(live) = &mut live {
-                                live.push(stream, &bytes);
-                            }
-                        }
-                        Ok(Some(ToSupervisor::Started { .. })) => {}
-                        Ok(Some(ToSupervisor::Hello { .. })) => return Err(failure(Code::InvalidExecResult, "PROTOCOL")),
+                    stop = stop.next() => Event::Stop(stop),
+                    record = runner.next() => Event::Record(record),
+                }
+            });
+            match event.await {
+                Err(_) => return Err(failure(Code::Lost, "RUNNER_SILENT")),
+                Ok(Event::Stop(stop)) => {
+                    patience = Instant::now() + stop.grace + REPORT_MARGIN;
+                    if runner.send(&ToRunner::Stop(stop)).await.is_err() {
+                        return Err(failure(Code::Lost, "RUNNER_LOST"));
                     }
                 }
+                Ok(Event::Record(Ok(None))) => return Err(failure(Code::Lost, "RUNNER_LOST")),
+                Ok(Event::Record(Ok(Some(ToSupervisor::Exited { report, stdout, .. })))) => {
+                    if let Some(live) = live.take() {
+                        live.finish();
+                    }
+                    return Ok(Finished { report, stdout });
+                }
+                Ok(Event::Record(Ok(Some(ToSupervisor::Output { stream, bytes })))) => {
+                    if let Some(live) = &mut live {
+                        live.push(stream, &bytes);
+                    }
+                }
+                Ok(Event::Record(Ok(Some(ToSupervisor::Started { .. })))) => {}
+                Ok(Event::Record(Err(_) | Ok(Some(ToSupervisor::Hello { .. })))) => {
+                    return Err(failure(Code::InvalidExecResult, "PROTOCOL"));
+                }
             }
-        });
-        silence.await.unwrap_or_else(|_| Err(failure(Code::Lost, "RUNNER_SILENT")))
+        }
     }
 
     /// Whatever happened: what changed, and what is known, without anything secret.
@@ -331,28 +349,6 @@ impl<'a> Live<'a> {
             self.session.control.live(&self.session.spec.id, stream, text);
         }
     }
-}
-
-/// Resolves when someone asks for the end.
-async fn stopped(stop: &mut watch::Receiver<Option<StopReason>>) -> StopReason {
-    loop {
-        if let Some(reason) = *stop.borrow_and_update() {
-            return reason;
-        }
-        if stop.changed().await.is_err() {
-            return StopReason::ControlLost;
-        }
-    }
-}
-
-fn stop_failure(reason: StopReason) -> Failure {
-    let code = match reason {
-        StopReason::Cancelled => Code::Cancelled,
-        StopReason::Retired => Code::DefinitionRetired,
-        StopReason::Interrupted => Code::Evicted,
-        StopReason::ControlLost => Code::ControlLost,
-    };
-    Failure { code, system_code: None }
 }
 
 fn failure(code: Code, system_code: &'static str) -> Failure {

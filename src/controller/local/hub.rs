@@ -22,8 +22,8 @@ pub struct Live {
 
 /// What a supervisor wants of the controller.
 pub(super) enum Request {
-    Launch { ready: Ready, reply: oneshot::Sender<Result<Order, Failure>> },
-    Report { report: Box<Report> },
+    Launch { run: RunId, reply: oneshot::Sender<Result<Order, Failure>> },
+    Report { run: RunId, report: Box<Report> },
     Live(Live),
 }
 
@@ -45,14 +45,14 @@ impl Hub {
 
 #[async_trait]
 impl Control for Hub {
-    async fn launch(&self, _run: &RunId, ready: Ready) -> Result<Order, Failure> {
+    async fn launch(&self, run: &RunId, _ready: Ready) -> Result<Order, Failure> {
         let (reply, answer) = oneshot::channel();
-        self.send(Request::Launch { ready, reply });
+        self.send(Request::Launch { run: run.clone(), reply });
         answer.await.unwrap_or(Err(Failure { code: Code::ControlLost, system_code: None }))
     }
 
-    async fn report(&self, _run: &RunId, report: Report) {
-        self.send(Request::Report { report: Box::new(report) });
+    async fn report(&self, run: &RunId, report: Report) {
+        self.send(Request::Report { run: run.clone(), report: Box::new(report) });
     }
 
     fn live(&self, _run: &RunId, stream: Stream, text: Redacted) {

@@ -73,6 +73,7 @@ pub struct JournalError {
 /// A run in the journal. Its lock is held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Entry {
+    journal: Journal,
     directory: PathBuf,
     record: RunRecord,
     _lock: Flock<File>,
@@ -91,13 +92,13 @@ impl Journal {
 
     /// Records that a run exists, before anything of it does.
     pub(super) fn begin(&self, uid: &str, record: RunRecord) -> Result<Entry, JournalError> {
-        let directory = self.runs().join(uid);
-        private_folder(&directory)?;
+        private_folder(&self.runs())?;
         // The journal's own lock: a run that has a folder and no lock yet must not be taken for a dead one.
         let _journal = self.lock(FlockArg::LockExclusive)?;
+        let directory = self.runs().join(uid);
         private_folder(&directory)?;
         let lock = lock(&directory.join("lock"), FlockArg::LockExclusiveNonblock)?;
-        let entry = Entry { directory, record, _lock: lock };
+        let entry = Entry { journal: self.clone(), directory, record, _lock: lock };
         entry.write()?;
         Ok(entry)
     }
@@ -136,7 +137,7 @@ fn remove_dead(directory: &Path) -> Result<Leftover, JournalError> {
     let record =
         fs::read(directory.join("record.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let uid = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let processes = process::sweep::end_marked(uid).map_err(failed)?;
+    let processes = process::sweep::Mark::of_task(uid).end_all().map_err(failed)?;
     process::remove_tree(directory).map_err(failed)?;
     Ok(Leftover { record, processes })
 }
@@ -150,6 +151,8 @@ impl Entry {
 
     /// Forgets the run, which is over and leaves nothing.
     pub(super) fn finish(self) -> Result<(), JournalError> {
+        // Whoever looks for dead runs meanwhile would make the lock's file anew while its folder goes.
+        let _journal = self.journal.lock(FlockArg::LockExclusive)?;
         process::remove_tree(&self.directory)
             .map_err(|source| JournalError { path: self.directory.clone(), source })
     }
@@ -182,4 +185,70 @@ fn lock(path: &Path, how: FlockArg) -> Result<Flock<File>, JournalError> {
         Errno::EWOULDBLOCK => failed(io::ErrorKind::WouldBlock.into()),
         errno => failed(errno.into()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn record() -> RunRecord {
+        RunRecord {
+            task: "task".to_owned(),
+            definition: "agent".to_owned(),
+            executor: "fake".to_owned(),
+            started_at: Timestamp::UNIX_EPOCH,
+            granted: false,
+        }
+    }
+
+    #[test]
+    fn a_run_is_dead_once_nobody_holds_it() {
+        let root = TempDir::new().unwrap();
+        let journal = Journal::new(root.path().to_owned());
+        let mut entry = journal.begin("a", record()).unwrap();
+        entry.granted().unwrap();
+        assert_eq!(journal.clean_up().unwrap(), [], "a run that is alive is left alone");
+        assert_eq!(journal.begin("a", record()).unwrap_err().source.kind(), io::ErrorKind::WouldBlock);
+        drop(entry);
+        let granted = RunRecord { granted: true, ..record() };
+        assert_eq!(journal.clean_up().unwrap(), [Leftover { record: Some(granted), processes: 0 }]);
+        assert_eq!(journal.clean_up().unwrap(), []);
+        assert!(!journal.runs().join("a").exists());
+    }
+
+    #[test]
+    fn a_record_that_can_not_be_written_is_no_grant() {
+        let root = TempDir::new().unwrap();
+        let journal = Journal::new(root.path().to_owned());
+        let mut entry = journal.begin("a", record()).unwrap();
+        // A folder in the place of the next record.
+        fs::create_dir(journal.runs().join("a/record.new")).unwrap();
+        assert!(entry.granted().is_err());
+    }
+
+    #[test]
+    fn runs_come_and_go_while_others_clean_up() {
+        let root = TempDir::new().unwrap();
+        let journal = Journal::new(root.path().to_owned());
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let cleaner = scope.spawn(|| {
+                let mut found = Vec::new();
+                while !over.load(Ordering::Relaxed) {
+                    found.extend(journal.clean_up().unwrap());
+                }
+                found
+            });
+            let outcomes: Vec<_> = (0..300)
+                .map(|number| journal.begin(&number.to_string(), record()).and_then(Entry::finish))
+                .collect();
+            over.store(true, Ordering::Relaxed);
+            assert_eq!(cleaner.join().unwrap(), [], "nothing that was alive was taken for dead");
+            outcomes.into_iter().for_each(|outcome| outcome.unwrap());
+        });
+    }
 }

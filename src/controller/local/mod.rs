@@ -3,8 +3,11 @@
 //! What the API server is for the operator, a [`Journal`] is here: the record that a run exists is on disk before its sandbox
 //! does, and the grant is on disk before its agent starts. A run whose `caisson` is gone is never resumed.
 
+mod execution;
 mod hub;
 mod journal;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,21 +18,21 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{mpsc, watch};
 
+use execution::{Execution, State};
+use hub::Hub;
 pub use hub::Live;
-use hub::{Hub, Request};
 pub use journal::{Journal, JournalError, Leftover, RunRecord};
 
 use crate::api::{
     APPROVED_BY, APPROVED_DIGEST, AgentCliDefinition, AgentCliTask, CANCEL, Code, EnvironmentVariable, Grant,
 };
-use crate::core::decide::{self, Inputs, Installation, Judgement, Observed, PromptState, RunState};
-use crate::core::outcome::{Failure, Outcome};
-use crate::core::plan::Action;
-use crate::executor::{Executor, ExecutorError};
+use crate::core::decide::{self, Inputs, Installation, Judgement, Observed, PromptState};
+use crate::core::outcome::Failure;
+use crate::core::plan::RunId;
+use crate::executor::Executor;
 use crate::protocol::SystemCode;
 use crate::redact::Redacted;
-use crate::supervisor::Report;
-use crate::supervisor::control::{Control, Order, Ready, Variable};
+use crate::supervisor::control::{Control, Order, Variable};
 use crate::supervisor::workspace::WorkspaceDiff;
 
 /// From SIGTERM to SIGKILL when a run is stopped.
@@ -142,69 +145,27 @@ impl LocalRun {
 
     /// Sees the task through.
     ///
+    /// # Guarantees
+    /// At most one grant, whatever the executor does. When this returns, nothing of the run is left, or a note says so and the
+    /// journal still knows the run.
+    ///
     /// # Errors
-    /// When the journal can't be written, or when something of the run is left. A task that fails is no error.
+    /// When the journal can't be written. A task that fails is no error.
     pub async fn execute(
-        mut self,
+        self,
         journal: &Journal,
         executor: impl FnOnce(Arc<dyn Control>) -> Arc<dyn Executor>,
-        mut signals: Signals,
+        signals: Signals,
         watcher: &mut dyn Observer,
     ) -> Result<Finished, LocalError> {
-        let (sender, mut requests) = mpsc::unbounded_channel();
+        let (sender, requests) = mpsc::unbounded_channel();
         let executor = executor(Arc::new(Hub::new(sender)));
         let uid = self.task.metadata.uid.clone().unwrap_or_default();
         let record = RunRecord::new(&self.task, executor.name(), (self.clock)());
-        let mut entry = journal.begin(&uid, record).map_err(|source| LocalError::Journal { source })?;
-        let mut changes = executor.watch();
-        let mut observed = Observed::default();
-        let mut change = None;
-        loop {
-            let plan = decide::decide(&self.inputs(), &observed, (self.clock)());
-            self.task.status = Some(plan.status);
-            watcher.status(&self.task);
-            for action in &plan.actions {
-                self.carry_out(action, executor.as_ref(), &mut observed).await?;
-            }
-            if self.is_finished() {
-                break;
-            }
-            tokio::select! {
-                // Requests first: a report must be seen before the end of its sandbox.
-                biased;
-                Some(request) = requests.recv() => match request {
-                    Request::Launch { ready, reply, .. } => {
-                        let answer = self.grant(&ready, &mut entry);
-                        // A supervisor that no longer waits has ended; its state says so.
-                        let _ = reply.send(answer);
-                    }
-                    Request::Report { report, .. } => {
-                        let Report { outcome, change: left } = *report;
-                        change = left;
-                        observed.outcome.get_or_insert(outcome);
-                    }
-                    Request::Live(live) => watcher.live(live),
-                },
-                Ok(()) = changes.changed() => {}
-                () = interrupted(&mut signals.interrupted) => self.cancel(),
-            }
-            observed.run = executor.observe(&self.run_id()).await.unwrap_or(observed.run);
-            // What was sent before the sandbox ended counts: it is in the queue already.
-            while observed.run == RunState::Ended && observed.outcome.is_none() {
-                match requests.try_recv() {
-                    Ok(Request::Report { report, .. }) => {
-                        change = report.change;
-                        observed.outcome = Some(report.outcome);
-                    }
-                    Ok(Request::Live(live)) => watcher.live(live),
-                    Ok(Request::Launch { .. }) => {}
-                    Err(_) => break,
-                }
-            }
-        }
-        entry.finish().map_err(|source| LocalError::Journal { source })?;
-        let notes = observed.outcome.map(|outcome| outcome.notes).unwrap_or_default();
-        Ok(Finished { task: self.task, notes, change })
+        let entry = journal.begin(&uid, record).map_err(|source| LocalError::Journal { source })?;
+        let state = State::default();
+        let execution = Execution { run: self, executor, requests, entry, signals, watcher, state };
+        Ok(Box::pin(execution.run()).await)
     }
 
     fn is_finished(&self) -> bool {
@@ -216,38 +177,20 @@ impl LocalRun {
         launch.is_some_and(|launch| launch.grant.is_some())
     }
 
-    fn run_id(&self) -> crate::core::plan::RunId {
+    fn run_id(&self) -> RunId {
         decide::run_id(&self.task)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        decide::cancel_asked(&self.task)
     }
 
     fn cancel(&mut self) {
         self.task.metadata.annotations.get_or_insert_default().insert(CANCEL.to_owned(), "true".to_owned());
     }
 
-    async fn carry_out(
-        &self,
-        action: &Action,
-        executor: &dyn Executor,
-        observed: &mut Observed,
-    ) -> Result<(), LocalError> {
-        match action {
-            Action::Ensure(spec) => {
-                if executor.ensure(spec).await.is_err() {
-                    observed.outcome.get_or_insert(Outcome::before_start(Code::RuntimeUnavailable, None));
-                }
-            }
-            Action::Stop(id, reason) => {
-                executor.stop(id, *reason, GRACE).await.map_err(|source| LocalError::Executor { source })?;
-            }
-            Action::Remove(id) => {
-                executor.remove(id).await.map_err(|source| LocalError::Executor { source })?;
-            }
-        }
-        Ok(())
-    }
-
     /// The grant: every gate once more, then the record on disk, then the order.
-    fn grant(&mut self, _ready: &Ready, entry: &mut journal::Entry) -> Result<Order, Failure> {
+    fn grant(&mut self, entry: &mut journal::Entry) -> Result<Order, Failure> {
         if self.is_granted() {
             return Err(Failure { code: Code::Lost, system_code: SystemCode::new("GRANTED_BEFORE") });
         }
@@ -261,11 +204,12 @@ impl LocalRun {
             code: Code::RuntimeUnavailable,
             system_code: SystemCode::new("JOURNAL"),
         };
+        let Some(launch) = self.task.status.as_mut().and_then(|status| status.launch.as_mut()) else {
+            return Err(Failure { code: Code::Lost, system_code: SystemCode::new("NOT_LAUNCHED") });
+        };
         entry.granted().map_err(unrecorded)?;
-        let grant = Grant { pod_uid: String::new(), instance: facts.run.id.uid.clone(), at: Time(now) };
-        if let Some(launch) = self.task.status.as_mut().and_then(|status| status.launch.as_mut()) {
-            launch.grant = Some(grant);
-        }
+        launch.grant =
+            Some(Grant { pod_uid: String::new(), instance: facts.run.id.uid.clone(), at: Time(now) });
         let definition = &self.definition.spec;
         Ok(Order {
             command: facts.command,
@@ -292,18 +236,6 @@ impl LocalRun {
     }
 }
 
-async fn interrupted(signal: &mut watch::Receiver<bool>) {
-    loop {
-        if signal.changed().await.is_err() {
-            // Nobody can interrupt any more.
-            return std::future::pending().await;
-        }
-        if *signal.borrow() {
-            return;
-        }
-    }
-}
-
 /// Why a local run could not be seen through. A task that fails is no error.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
@@ -313,13 +245,6 @@ pub enum LocalError {
         /// Why.
         #[source]
         source: JournalError,
-    },
-    /// The executor failed at something that has no code.
-    #[error("the run could not be ended cleanly")]
-    Executor {
-        /// Why.
-        #[source]
-        source: ExecutorError,
     },
 }
 

@@ -36,14 +36,14 @@ pub struct Observed {
 /// State of a sandbox, as its executor sees it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RunState {
-    /// There is none.
+    /// There is none, and as far as the observer knows there never was.
     #[default]
     Absent,
     /// It exists; no agent has been started as far as the executor knows.
     Starting,
     /// Its agent was started.
     Running,
-    /// It has ended; whatever its supervisor had to say has been said.
+    /// It has ended, or it has existed and is gone; whatever its supervisor had to say has been said.
     Ended,
 }
 
@@ -104,7 +104,8 @@ fn clean_up(run: RunId, observed: &Observed) -> Vec<Action> {
     if observed.run == RunState::Absent { Vec::new() } else { vec![Action::Remove(run)] }
 }
 
-fn cancel_asked(task: &AgentCliTask) -> bool {
+/// Whether someone asks for the task's end.
+pub fn cancel_asked(task: &AgentCliTask) -> bool {
     task.metadata
         .annotations
         .as_ref()

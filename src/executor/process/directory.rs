@@ -18,13 +18,24 @@ impl Directory {
     /// Makes `RUNS/UID/ATTEMPT` with everything in it, for its owner alone.
     pub(super) fn create(runs: &Path, id: &RunId, bundled: Option<&(&str, &str)>) -> io::Result<Self> {
         let directory = Self { root: runs.join(&id.uid).join(id.attempt.to_string()) };
+        match directory.fill(bundled) {
+            Ok(()) => Ok(directory),
+            Err(error) => {
+                // Half a folder would be in the way of the next try. The first error is the one to tell.
+                let _ = directory.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(&self, bundled: Option<&(&str, &str)>) -> io::Result<()> {
         let mut builder = DirBuilder::new();
         builder.mode(0o700).recursive(true);
-        for path in [directory.home(), directory.temporary(), directory.prompts(), directory.programs()] {
+        for path in [self.home(), self.temporary(), self.prompts(), self.programs()] {
             builder.create(path)?;
         }
         if let Some((name, script)) = bundled {
-            let path = directory.programs().join(name);
+            let path = self.programs().join(name);
             OpenOptions::new()
                 .write(true)
                 .create_new(true)
@@ -32,7 +43,7 @@ impl Directory {
                 .open(path)?
                 .write_all(script.as_bytes())?;
         }
-        Ok(directory)
+        Ok(())
     }
 
     pub(super) fn layout(&self) -> Layout {

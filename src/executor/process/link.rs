@@ -1,5 +1,6 @@
 //! Starting the runner and accepting its one connection.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,7 +11,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 
 use super::directory::Directory;
-use super::sweep;
+use super::sweep::{MARKER, Mark};
+use crate::core::plan::RunId;
 use crate::protocol::Token;
 use crate::supervisor::Runner;
 
@@ -33,17 +35,17 @@ impl RunnerProcess {
 pub(super) fn start(
     executable: &Path,
     directory: &Directory,
-    uid: &str,
+    run: &RunId,
 ) -> (RunnerProcess, impl Future<Output = io::Result<Runner<UnixStream>>> + use<>) {
     let (sender, child) = oneshot::channel();
-    let (executable, socket, uid) = (executable.to_owned(), directory.socket(), uid.to_owned());
-    (RunnerProcess { child }, connect(executable, socket, uid, sender))
+    let (executable, socket, mark) = (executable.to_owned(), directory.socket(), Mark::of_run(run));
+    (RunnerProcess { child }, connect(executable, socket, mark, sender))
 }
 
 async fn connect(
     executable: PathBuf,
     socket: PathBuf,
-    uid: String,
+    mark: Mark,
     started: oneshot::Sender<Child>,
 ) -> io::Result<Runner<UnixStream>> {
     let listener = UnixListener::bind(&socket)?;
@@ -53,7 +55,7 @@ async fn connect(
         .arg("--socket")
         .arg(&socket)
         .env_clear()
-        .env(sweep::MARKER, uid)
+        .env(MARKER, OsString::from(mark))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -11,20 +11,19 @@ pub mod sweep;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use super::{Executor, ExecutorError};
 use crate::core::decide::RunState;
 use crate::core::plan::{RunId, RunSpec, Unsupported};
-use crate::protocol::StopReason;
+use crate::protocol::{Stop, StopReason};
 use crate::supervisor::control::Control;
 use crate::supervisor::workspace::Git;
-use crate::supervisor::{Programs, Sandbox, supervise};
+use crate::supervisor::{Programs, Sandbox, StopSignal, StopSwitch, stop_channel, supervise};
 use directory::Directory;
 pub use directory::remove_tree;
 
@@ -65,15 +64,16 @@ pub struct Settings {
 pub struct ProcessExecutor {
     settings: Settings,
     control: Arc<dyn Control>,
-    runs: Mutex<HashMap<RunId, Run>>,
+    runs: Mutex<HashMap<RunId, Arc<Run>>>,
     changed: watch::Sender<u64>,
 }
 
 struct Run {
     state: watch::Receiver<RunState>,
-    stop: watch::Sender<Option<StopReason>>,
-    session: Option<JoinHandle<()>>,
+    stop: StopSwitch,
     directory: Directory,
+    /// Whether the run is removed. Held while it is being removed, so that a second removal waits for the first.
+    removed: tokio::sync::Mutex<bool>,
 }
 
 impl ProcessExecutor {
@@ -82,23 +82,26 @@ impl ProcessExecutor {
         Self { settings, control, runs: Mutex::default(), changed: watch::Sender::new(0) }
     }
 
-    fn runs(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Run>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Run>>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, id: &RunId) -> Option<Arc<Run>> {
+        self.runs().get(id).map(Arc::clone)
     }
 
     fn start(&self, spec: &RunSpec, directory: Directory) -> Run {
         let (state_sender, state) = watch::channel(RunState::Starting);
-        let (stop, stop_receiver) = watch::channel(None);
+        let (stop, stop_signal) = stop_channel(self.settings.grace);
         let session = Session {
             spec: spec.clone(),
             settings: self.settings.clone(),
             directory: directory.clone(),
             control: Arc::clone(&self.control),
-            state: state_sender,
-            stop: stop_receiver,
-            changed: self.changed.clone(),
+            stage: Stage { state: state_sender, changed: self.changed.clone() },
         };
-        Run { state, stop, session: Some(tokio::spawn(session.run())), directory }
+        tokio::spawn(session.run(stop_signal));
+        Run { state, stop, directory, removed: tokio::sync::Mutex::new(false) }
     }
 }
 
@@ -118,43 +121,40 @@ impl Executor for ProcessExecutor {
             let bundled = self.settings.bundled.iter().find(|(name, _)| *name == spec.release.binary);
             let directory = Directory::create(&self.settings.runs, &spec.id, bundled)
                 .map_err(|source| ExecutorError::Unavailable { executor: "process", source })?;
-            runs.insert(spec.id.clone(), self.start(spec, directory));
+            runs.insert(spec.id.clone(), Arc::new(self.start(spec, directory)));
+            self.changed.send_modify(|count| *count += 1);
         }
         Ok(())
     }
 
     async fn observe(&self, id: &RunId) -> Result<RunState, ExecutorError> {
-        Ok(self.runs().get(id).map_or(RunState::Absent, |run| *run.state.borrow()))
+        Ok(self.run(id).map_or(RunState::Absent, |run| *run.state.borrow()))
     }
 
-    async fn stop(&self, id: &RunId, reason: StopReason, _grace: Duration) -> Result<(), ExecutorError> {
-        if let Some(run) = self.runs().get(id) {
-            // The first reason counts.
-            run.stop.send_if_modified(|stop| {
-                stop.replace(reason).is_none_or(|first| {
-                    *stop = Some(first);
-                    false
-                })
-            });
+    async fn stop(&self, id: &RunId, reason: StopReason, grace: Duration) -> Result<(), ExecutorError> {
+        if let Some(run) = self.run(id) {
+            run.stop.ask(Stop { reason, grace });
         }
         Ok(())
     }
 
     async fn remove(&self, id: &RunId) -> Result<(), ExecutorError> {
-        self.stop(id, StopReason::Interrupted, Duration::ZERO).await?;
-        let session = self.runs().get_mut(id).and_then(|run| run.session.take());
-        if let Some(session) = session {
-            // A session that panicked has reported nothing; what is left of it is removed all the same.
-            let _ = session.await;
+        let Some(run) = self.run(id) else { return Ok(()) };
+        run.stop.ask(Stop { reason: StopReason::Interrupted, grace: Duration::ZERO });
+        // The session says so however it ends, so an error would mean the same.
+        let _ = run.state.clone().wait_for(|state| *state == RunState::Ended).await;
+        let mut removed = run.removed.lock().await;
+        if *removed {
+            return Ok(());
         }
-        let Some(directory) = self.runs().get(id).map(|run| run.directory.clone()) else { return Ok(()) };
-        let marker = id.uid.clone();
+        let (mark, directory) = (sweep::Mark::of_run(id), run.directory.clone());
         let removal = tokio::task::spawn_blocking(move || {
-            sweep::end_marked(&marker)?;
+            mark.end_all()?;
             directory.remove()
         });
-        let removed = removal.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-        removed.map_err(|source| ExecutorError::Leftover { id: id.clone(), source })?;
+        let outcome = removal.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        outcome.map_err(|source| ExecutorError::Leftover { id: id.clone(), source })?;
+        *removed = true;
         self.runs().remove(id);
         self.changed.send_modify(|count| *count += 1);
         Ok(())
@@ -171,33 +171,40 @@ struct Session {
     settings: Settings,
     directory: Directory,
     control: Arc<dyn Control>,
+    stage: Stage,
+}
+
+/// Where a session tells its state. It says that the session ended however that happens: also by a panic.
+struct Stage {
     state: watch::Sender<RunState>,
-    stop: watch::Receiver<Option<StopReason>>,
     changed: watch::Sender<u64>,
 }
 
+impl Stage {
+    fn announce(&self, state: RunState) {
+        self.state.send_replace(state);
+        self.changed.send_modify(|count| *count += 1);
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.announce(RunState::Ended);
+    }
+}
+
 impl Session {
-    async fn run(mut self) {
+    /// The report comes before the end of the session, and so before its state says that it ended.
+    async fn run(self, mut stop: StopSignal) {
         let sandbox = self.sandbox();
-        let (mut child, connection) =
-            link::start(&self.settings.executable, &self.directory, &self.spec.id.uid);
-        let announce = |state| {
-            self.state.send_replace(state);
-            self.changed.send_modify(|count| *count += 1);
-        };
-        let report = Box::pin(supervise(
-            &self.spec,
-            &sandbox,
-            connection,
-            self.control.as_ref(),
-            &announce,
-            &mut self.stop,
-        ))
-        .await;
+        let (mut child, connection) = link::start(&self.settings.executable, &self.directory, &self.spec.id);
+        let announce = |state| self.stage.announce(state);
+        let control = self.control.as_ref();
+        let report =
+            Box::pin(supervise(&self.spec, &sandbox, connection, control, &announce, &mut stop)).await;
         // Its connection is closed now, so it ends; waiting for it leaves no zombie.
         child.reap().await;
-        self.control.report(&self.spec.id, report).await;
-        announce(RunState::Ended);
+        control.report(&self.spec.id, report).await;
     }
 
     fn sandbox(&self) -> Sandbox {
@@ -216,7 +223,7 @@ impl Session {
             },
             environment: vec![
                 ("PATH".into(), self.settings.search_path.clone()),
-                (sweep::MARKER.into(), self.spec.id.uid.clone().into()),
+                (sweep::MARKER.into(), sweep::Mark::of_run(&self.spec.id).into()),
             ],
             git: self.settings.git.clone(),
             executable: self.settings.executable.clone(),
