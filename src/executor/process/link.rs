@@ -57,6 +57,8 @@ async fn connect(
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
+        // A terminal's Ctrl-C is for us: we end the agent and say why. The runner would take it for an eviction.
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
     let stdin = child.stdin.take();
