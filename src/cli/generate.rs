@@ -10,7 +10,7 @@ use crate::api::{AgentCliDefinition, AgentCliTask};
 
 pub(super) fn crd(_: &CrdArgs, terminal: Terminal) -> Exit {
     for crd in [AgentCliTask::crd(), AgentCliDefinition::crd()] {
-        terminal.print(&super::render::yaml(&crd));
+        terminal.print(&format!("---\n{}", super::render::yaml(&crd)));
     }
     Exit::Done
 }
