@@ -1,0 +1,9 @@
+//! The whole binary on one machine: real processes, real git, and agents that are small shell scripts with definitions of a
+//! person's own.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod approval;
+mod cli;
+mod input;
