@@ -309,12 +309,15 @@ impl<'a> Live<'a> {
         Self { session, stdout: redactor.text_stream(), stderr: redactor.text_stream() }
     }
 
+    /// Shows everything at once but what may be the beginning of a secret: the agent may say nothing more for a long time.
     fn push(&mut self, stream: Stream, bytes: &[u8]) {
-        let text = match stream {
-            Stream::Stdout => self.stdout.push(bytes),
-            Stream::Stderr => self.stderr.push(bytes),
+        let redacted = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
         };
-        self.show(stream, text);
+        let (decided, settled) = (redacted.push(bytes), redacted.flush());
+        self.show(stream, decided);
+        self.show(stream, settled);
     }
 
     fn finish(self) {
