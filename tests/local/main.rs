@@ -4,6 +4,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod agents;
 mod approval;
 mod cli;
 mod input;
+mod output;
+mod prompts;
