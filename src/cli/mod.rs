@@ -8,6 +8,7 @@ mod exit;
 mod explain;
 mod generate;
 mod home;
+mod leftovers;
 mod render;
 mod run;
 mod terminal;

@@ -73,6 +73,7 @@ pub struct JournalError {
 /// A run in the journal. Its lock is held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Entry {
+    journal: Journal,
     directory: PathBuf,
     record: RunRecord,
     _lock: Flock<File>,
@@ -97,16 +98,17 @@ impl Journal {
         let _journal = self.lock(FlockArg::LockExclusive)?;
         private_folder(&directory)?;
         let lock = lock(&directory.join("lock"), FlockArg::LockExclusiveNonblock)?;
-        let entry = Entry { directory, record, _lock: lock };
+        let entry = Entry { journal: self.clone(), directory, record, _lock: lock };
         entry.write()?;
         Ok(entry)
     }
 
-    /// Ends and removes what dead runs left, and says what that was. Runs that are alive are left alone.
+    /// Ends and removes what dead runs left, and says for each what that was, or why something of it is still there. Runs that
+    /// are alive are left alone.
     ///
     /// # Errors
-    /// When a process can't be ended or a file can't be removed.
-    pub fn clean_up(&self) -> Result<Vec<Leftover>, JournalError> {
+    /// When the journal as a whole can't be used.
+    pub fn clean_up(&self) -> Result<Vec<Result<Leftover, JournalError>>, JournalError> {
         let runs = match fs::read_dir(self.runs()) {
             Ok(runs) => runs,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -117,10 +119,10 @@ impl Journal {
         for run in runs.flatten() {
             let directory = run.path();
             match lock(&directory.join("lock"), FlockArg::LockExclusiveNonblock) {
-                Ok(_dead) => leftovers.push(remove_dead(&directory)?),
+                Ok(_dead) => leftovers.push(remove_dead(&directory)),
                 Err(error) if error.source.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.source.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
+                Err(error) => leftovers.push(Err(error)),
             }
         }
         Ok(leftovers)
@@ -137,6 +139,12 @@ fn remove_dead(directory: &Path) -> Result<Leftover, JournalError> {
         fs::read(directory.join("record.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let uid = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let processes = process::sweep::end_marked(uid).map_err(failed)?;
+    // The record goes last: as long as something is left, the next command still knows of what.
+    for entry in fs::read_dir(directory).map_err(failed)?.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            process::remove_tree(&entry.path()).map_err(failed)?;
+        }
+    }
     process::remove_tree(directory).map_err(failed)?;
     Ok(Leftover { record, processes })
 }
@@ -150,6 +158,8 @@ impl Entry {
 
     /// Forgets the run, which is over and leaves nothing.
     pub(super) fn finish(self) -> Result<(), JournalError> {
+        // Somebody who cleans up must not look at a folder that is half gone.
+        let _journal = self.journal.lock(FlockArg::LockExclusive)?;
         process::remove_tree(&self.directory)
             .map_err(|source| JournalError { path: self.directory.clone(), source })
     }
