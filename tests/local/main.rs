@@ -10,3 +10,4 @@ mod cli;
 mod input;
 mod output;
 mod prompts;
+mod workspace;
