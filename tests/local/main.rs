@@ -7,6 +7,7 @@ mod support;
 mod agents;
 mod approval;
 mod cli;
+mod crash;
 mod input;
 mod output;
 mod prompts;
