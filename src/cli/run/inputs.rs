@@ -47,6 +47,8 @@ pub(super) enum InputError {
     OtherDefinition { wanted: String, given: String },
     #[error("--prompt or --prompt-file is needed")]
     NoPrompt,
+    #[error("--option must be NAME=VALUE")]
+    OptionForm,
     #[error("promptFrom names a config map, which only a cluster has; use --definition and --prompt-file")]
     PromptFrom,
     #[error("the task names a repository of its own, so --workspace can't be used")]
@@ -87,7 +89,7 @@ pub(super) async fn request(arguments: &RunArgs, home: &Home, git: &Git) -> Resu
     if let (PromptState::Present(prompt), None) = (&prompt, &manifest) {
         spec.prompt = Some(prompt.as_str().to_owned());
     }
-    overrides(&mut spec, arguments, &entry.definition);
+    overrides(&mut spec, arguments, &entry.definition)?;
     check_schema(&spec)?;
     if let Some(directory) = &arguments.workspace {
         if spec.workspace.git.is_some() {
@@ -213,7 +215,11 @@ fn bare_spec(definition: &AgentCliDefinition) -> AgentCliTaskSpec {
     }
 }
 
-fn overrides(spec: &mut AgentCliTaskSpec, arguments: &RunArgs, definition: &AgentCliDefinition) {
+fn overrides(
+    spec: &mut AgentCliTaskSpec,
+    arguments: &RunArgs,
+    definition: &AgentCliDefinition,
+) -> Result<(), InputError> {
     if let Some(model) = &arguments.model {
         spec.model = Some(model.clone());
     }
@@ -223,15 +229,17 @@ fn overrides(spec: &mut AgentCliTaskSpec, arguments: &RunArgs, definition: &Agen
     if let Some(timeout) = arguments.timeout {
         spec.limits.timeout = Some(timeout);
     }
-    for (name, text) in &arguments.options {
+    for option in &arguments.options {
+        let (name, text) = option.split_once('=').ok_or(InputError::OptionForm)?;
         let kind = definition
             .spec
             .options
             .iter()
-            .find(|option| option.name == *name)
+            .find(|option| option.name == name)
             .map(|option| option.schema.kind);
-        spec.options.insert(name.clone(), option_value(kind, text));
+        spec.options.insert(name.to_owned(), option_value(kind, text));
     }
+    Ok(())
 }
 
 /// What a flag says obeys the schema like what a manifest says. Called before the workspace is filled in, since only the command
