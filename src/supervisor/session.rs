@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
+use tracing::{debug, trace};
 
 use super::control::{Control, Order, Ready};
 use super::launch::{self, Programs};
@@ -173,7 +174,10 @@ impl Session<'_> {
             both = async { tokio::join!(workspace, runner) } => match both {
                 (Err(error), _) => Err(workspace_failure(&error)),
                 (_, Err(_)) => Err(failure(Code::RuntimeUnavailable, "RUNNER_NOT_STARTED")),
-                (Ok(prepared), Ok(runner)) => Ok((prepared, runner)),
+                (Ok(prepared), Ok(runner)) => {
+                    debug!(run = %self.spec.id, notes = prepared.notes.len(), "workspace and runner are ready");
+                    Ok((prepared, runner))
+                }
             },
         }
     }
@@ -239,11 +243,14 @@ impl Session<'_> {
                             return Ok(Finished { report, stdout });
                         }
                         Ok(Some(ToSupervisor::Output { stream, bytes })) => {
+                            trace!(run = %self.spec.id, ?stream, bytes = bytes.len(), "output");
                             if let Some(live) = &mut live {
                                 live.push(stream, &bytes);
                             }
                         }
-                        Ok(Some(ToSupervisor::Started { .. })) => {}
+                        Ok(Some(ToSupervisor::Started { pid })) => {
+                            debug!(run = %self.spec.id, pid, "the agent was started");
+                        }
                         Ok(Some(ToSupervisor::Hello { .. })) => return Err(failure(Code::InvalidExecResult, "PROTOCOL")),
                     }
                 }
@@ -266,9 +273,18 @@ impl Session<'_> {
             ..Outcome::default()
         };
         match finished {
-            Err(failure) => outcome.failure = Some(failure),
+            Err(failure) => {
+                debug!(run = %self.spec.id, code = failure.code.name(), "the runner did not report");
+                outcome.failure = Some(failure);
+            }
             Ok(Finished { report, stdout }) => {
-                outcome.execution = Some(launch::execution(&report));
+                let execution = launch::execution(&report);
+                debug!(
+                    run = %self.spec.id, end = ?execution.end, exit_code = execution.exit_code,
+                    stdout = execution.stdout.bytes, stderr = execution.stderr.bytes,
+                    milliseconds = execution.duration_ms, "the agent has ended"
+                );
+                outcome.execution = Some(execution);
                 let executable = &self.sandbox.executable;
                 let raw =
                     output::worker::evaluate(executable, &order.output, &stdout, report.stdout.truncated)
@@ -290,6 +306,7 @@ impl Session<'_> {
             }
         };
         if let Some(change) = &change {
+            debug!(run = %self.spec.id, files = change.totals.files, whole = change.is_complete(), "the workspace was compared");
             outcome.notes.extend(notes::of_change(change, redactor));
             outcome.diff = Some(summary(change, redactor));
         }

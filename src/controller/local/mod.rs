@@ -14,6 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{mpsc, watch};
+use tracing::{debug, trace};
 
 pub use hub::Live;
 use hub::{Hub, Request};
@@ -162,6 +163,7 @@ impl LocalRun {
         loop {
             let plan = decide::decide(&self.inputs(), &observed, (self.clock)());
             self.task.status = Some(plan.status);
+            trace!(run = %self.run_id(), sandbox = ?observed.run, actions = plan.actions.len(), "decided");
             watcher.status(&self.task);
             for action in &plan.actions {
                 self.carry_out(action, executor.as_ref(), &mut observed).await?;
@@ -175,6 +177,8 @@ impl LocalRun {
                 Some(request) = requests.recv() => match request {
                     Request::Launch { ready, reply, .. } => {
                         let answer = self.grant(&ready, &mut entry);
+                        let refused = answer.as_ref().err().map(|refused| refused.code.name());
+                        debug!(run = %self.run_id(), refused, "the grant was asked for");
                         // A supervisor that no longer waits has ended; its state says so.
                         let _ = reply.send(answer);
                     }
@@ -203,6 +207,9 @@ impl LocalRun {
             }
         }
         entry.finish().map_err(|source| LocalError::Journal { source })?;
+        let result = self.task.status.as_ref().and_then(|status| status.result.as_ref());
+        let code = result.and_then(|result| result.code).map(|code| code.name());
+        debug!(run = %self.run_id(), code, "the task is over");
         let notes = observed.outcome.map(|outcome| outcome.notes).unwrap_or_default();
         Ok(Finished { task: self.task, notes, change })
     }
@@ -232,14 +239,17 @@ impl LocalRun {
     ) -> Result<(), LocalError> {
         match action {
             Action::Ensure(spec) => {
+                debug!(run = %spec.id, executor = executor.name(), "bringing up the sandbox");
                 if executor.ensure(spec).await.is_err() {
                     observed.outcome.get_or_insert(Outcome::before_start(Code::RuntimeUnavailable, None));
                 }
             }
             Action::Stop(id, reason) => {
+                debug!(run = %id, ?reason, "stopping the run");
                 executor.stop(id, *reason, GRACE).await.map_err(|source| LocalError::Executor { source })?;
             }
             Action::Remove(id) => {
+                debug!(run = %id, "removing the run");
                 executor.remove(id).await.map_err(|source| LocalError::Executor { source })?;
             }
         }
