@@ -272,3 +272,32 @@ fn colours_are_for_terminals_that_want_them() {
     let piped = account.run("says-done", "x").env("TERM", "xterm-256color").run().exits(0);
     assert!(!piped.stdout.contains(&0x1b) && !piped.stderr.contains(&0x1b));
 }
+
+#[test]
+fn logs_are_written_when_they_are_asked_for() {
+    let account = account();
+    let quiet = account.run("says-done", "x").run().exits(0);
+    assert!(!quiet.err().contains("DEBUG"), "{}", quiet.dump());
+    let debug = account.run("says-done", "x").env("CAISSON_LOG", "debug").run().exits(0);
+    let uid = debug.json()["metadata"]["uid"].as_str().unwrap().to_owned();
+    for event in [
+        "bringing up the sandbox",
+        "the grant was asked for",
+        "the agent was started",
+        "the agent has ended",
+        "the task is over",
+    ] {
+        let line = debug.err().lines().find(|line| line.contains(event)).map(str::to_owned);
+        assert!(line.is_some_and(|line| line.contains(&uid)), "{event}\n{}", debug.dump());
+    }
+    assert!(!debug.err().contains("TRACE"));
+    let part = account.run("says-done", "x").env("CAISSON_LOG", "caisson::supervisor=trace").run().exits(0);
+    assert!(part.err().contains("caisson::supervisor") && !part.err().contains("caisson::controller"));
+    let wrong = account.run("says-done", "x").env("CAISSON_LOG", "=nonsense=").run().exits(0);
+    wrong.tells("CAISSON_LOG is not a filter");
+    let foreign = account.run("says-done", "x").env("CAISSON_LOG", "trace").run().exits(0);
+    let own = |line: &str| line.contains(" caisson::");
+    let logged =
+        foreign.err().lines().filter(|line| line.contains("TRACE") || line.contains("DEBUG")).all(own);
+    assert!(logged, "{}", foreign.dump());
+}

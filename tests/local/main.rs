@@ -9,6 +9,7 @@ mod approval;
 mod cli;
 mod crash;
 mod input;
+mod leaks;
 mod output;
 mod prompts;
 mod workspace;
