@@ -27,7 +27,7 @@ const HELLO_LIMIT: Duration = Duration::from_secs(10);
 /// After deadline, grace and the five seconds that processes have to vanish: how long the runner may take to say so.
 const REPORT_MARGIN: Duration = Duration::from_secs(30);
 /// Longest time for the diff of a finished run.
-const DIFF_LIMIT: Duration = Duration::from_secs(120);
+const DIFF_LIMIT: Duration = Duration::from_mins(2);
 /// Bytes read from the runner at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -234,7 +234,6 @@ impl Session<'_> {
                         }
                     }
                     record = runner.next() => match record {
-                        Err(_) => return Err(failure(Code::InvalidExecResult, "PROTOCOL")),
                         Ok(None) => return Err(failure(Code::Lost, "RUNNER_LOST")),
                         Ok(Some(ToSupervisor::Exited { report, stdout, .. })) => {
                             if let Some(live) = live.take() {
@@ -251,7 +250,9 @@ impl Session<'_> {
                         Ok(Some(ToSupervisor::Started { pid })) => {
                             debug!(run = %self.spec.id, pid, "the agent was started");
                         }
-                        Ok(Some(ToSupervisor::Hello { .. })) => return Err(failure(Code::InvalidExecResult, "PROTOCOL")),
+                        Err(_) | Ok(Some(ToSupervisor::Hello { .. })) => {
+                            return Err(failure(Code::InvalidExecResult, "PROTOCOL"));
+                        }
                     }
                 }
             }

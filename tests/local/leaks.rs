@@ -41,7 +41,7 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
 
 fn forms_of_line(text: &str) -> Vec<Vec<u8>> {
     let bytes = text.as_bytes();
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
     let json = serde_json::to_string(text).unwrap();
     let json = json.trim_matches('"');
     let twice = serde_json::to_string(json).unwrap();

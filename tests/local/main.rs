@@ -1,7 +1,13 @@
 //! The whole binary on one machine: real processes, real git, and agents that are small shell scripts with definitions of a
 //! person's own.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail like tests"
+)]
 
-#[path = "../support/mod.rs"]
+#[path = "../support/local/mod.rs"]
 mod support;
 
 mod agents;

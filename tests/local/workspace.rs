@@ -1,5 +1,6 @@
 //! The agent works on a copy; the caller's repository is looked at and never touched.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -322,7 +323,7 @@ fn a_tree_of_100_000_files_is_copied_and_compared() {
         "blob\nmark :1\ndata 2\nx\n\ncommit refs/heads/main\ncommitter A <a@b> 0 +0000\ndata 0\n",
     );
     for file in 0..100_000 {
-        stream.push_str(&format!("M 100644 :1 d{}/f{}\n", file / 100, file % 100));
+        writeln!(stream, "M 100644 :1 d{}/f{}", file / 100, file % 100).unwrap();
     }
     let input = fs::File::open(account.file("stream", stream)).unwrap();
     let imported = std::process::Command::new("git")

@@ -193,8 +193,11 @@ fn too_many_processes_end_the_agent() {
 }
 
 #[test]
-fn a_fork_bomb_is_contained() {
-    let mut launch = sh("f() { f | f & }; f; while :; do :; done");
+fn a_tree_that_doubles_itself_is_contained() {
+    // A fork bomb that would stop at some thousand processes if nobody stopped it earlier.
+    let script =
+        "f() { [ $1 -lt 10 ] || exec sleep 1000; f $(($1 + 1)) | f $(($1 + 1)) & }; f 0; while :; do :; done";
+    let mut launch = sh(script);
     launch.limits.processes = Some(64);
     let report = run(&launch).report;
     assert_eq!(report.outcome, Outcome::Ended(Ended::ProcessLimit), "{report:?}");

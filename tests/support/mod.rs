@@ -1,12 +1,11 @@
-//! What the tests of the whole binary share: a person's account, a command line, a terminal, repositories, processes, waiting.
+//! What the integration tests share.
 
-pub mod account;
-pub mod command;
-pub mod process;
-pub mod repo;
-pub mod terminal;
-pub mod wait;
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a helper that is surprised fails its test"
+)]
 
-pub use account::Account;
-pub use command::{Caisson, Finished, Running};
-pub use repo::Repo;
+pub(crate) mod agent_cli;
+pub(crate) mod model_api;
+pub(crate) mod netns;

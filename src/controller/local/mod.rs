@@ -208,7 +208,7 @@ impl LocalRun {
         }
         entry.finish().map_err(|source| LocalError::Journal { source })?;
         let result = self.task.status.as_ref().and_then(|status| status.result.as_ref());
-        let code = result.and_then(|result| result.code).map(|code| code.name());
+        let code = result.and_then(|result| result.code).map(Code::name);
         debug!(run = %self.run_id(), code, "the task is over");
         let notes = observed.outcome.map(|outcome| outcome.notes).unwrap_or_default();
         Ok(Finished { task: self.task, notes, change })

@@ -33,8 +33,12 @@ pub const DRAIN: Duration = Duration::from_millis(500);
 /// Between two sweeps over what is left; each needs a moment, since orphans appear when their parents end.
 pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Between two counts of the agent's processes.
-pub const COUNT_INTERVAL: Duration = Duration::from_millis(200);
+/// Between two counts of the agent's processes; one costs a few system calls per process.
+pub const COUNT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// After this many reaped orphans a count is due at once. A tree that doubles itself leaves orphans by the hundred, and
+/// after a few hundred milliseconds of it the runner hardly gets any processor time.
+pub const COUNT_ORPHANS: u32 = 32;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -62,7 +66,7 @@ pub enum Input<'a> {
     StreamClosed(Stream),
     /// The agent's own process ended and is reaped.
     ChildExited(Exit),
-    /// Another process of the agent's was reaped.
+    /// Another process of the agent's had lost its parent and was reaped.
     OrphanReaped {
         /// Whether SIGKILL ended it.
         killed: bool,
@@ -148,6 +152,8 @@ struct Run {
     limits: Limits,
     live_output: bool,
     count_at: Option<Duration>,
+    /// Orphans reaped since the last count.
+    orphans: u32,
     ended: Option<Ended>,
     exit: Option<Exit>,
     system_code: Option<SystemCode>,
@@ -172,6 +178,7 @@ impl Default for Machine {
 
 impl Machine {
     /// A machine that waits for its launch.
+    #[must_use]
     pub const fn new() -> Self {
         Self { phase: Phase::Idle, run: None }
     }
@@ -190,6 +197,7 @@ impl Machine {
     }
 
     /// When [`Machine::handle`] has to be called at the latest. `None`: nothing but another input matters.
+    #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         let count_at = self.run.as_ref().and_then(|run| run.count_at);
         match self.phase {
@@ -240,9 +248,10 @@ impl Machine {
                 run.exit = run.exit.or(Some(exit));
                 self.sweep_after_exit(now, actions);
             }
-            (Input::OrphanReaped { killed: true }, Some(run)) if phase.is_killing() => {
-                run.leftovers = run.leftovers.saturating_add(1);
+            (Input::OrphanReaped { killed }, Some(run)) if phase.is_killing() => {
+                run.leftovers = run.leftovers.saturating_add(u32::from(killed));
             }
+            (Input::OrphanReaped { .. }, Some(run)) => run.note_orphan(now),
             (Input::Swept { remaining: false }, Some(_)) if matches!(phase, Phase::Sweeping { .. }) => {
                 self.drain(now, actions);
             }
@@ -295,6 +304,7 @@ impl Machine {
                     && run.count_at.is_some_and(|at| at <= now)
                 {
                     run.count_at = Some(now + COUNT_INTERVAL);
+                    run.orphans = 0;
                     actions.push(Action::Count { most });
                 }
             }
@@ -398,6 +408,7 @@ impl Run {
             limits: launch.limits.clone(),
             live_output: launch.live_output,
             count_at: launch.limits.processes.map(|_| now + COUNT_INTERVAL),
+            orphans: 0,
             ended: None,
             exit: None,
             system_code: None,
@@ -412,6 +423,13 @@ impl Run {
         self.capture(stream).tail.push(bytes);
         if self.live_output && !bytes.is_empty() {
             actions.push(Action::Send(ToSupervisor::Output { stream, bytes: bytes.to_vec() }));
+        }
+    }
+
+    fn note_orphan(&mut self, now: Duration) {
+        self.orphans += 1;
+        if self.orphans >= COUNT_ORPHANS {
+            self.count_at = self.count_at.map(|at| at.min(now));
         }
     }
 

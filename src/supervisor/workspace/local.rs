@@ -45,7 +45,14 @@ impl LocalSource {
         path: &Path,
         revision: Option<&OsStr>,
     ) -> Result<Self, WorkspaceError> {
-        let path = std::path::absolute(path).map_err(WorkspaceError::io("resolve the source path"))?;
+        let path = std::path::absolute(path).map_err(|_| WorkspaceError::NotARepository)?;
+        // No process can be given these.
+        if path.as_os_str().as_bytes().contains(&0) {
+            return Err(WorkspaceError::NotARepository);
+        }
+        if revision.is_some_and(|revision| revision.as_bytes().contains(&0)) {
+            return Err(WorkspaceError::RevisionNotFound);
+        }
         let format = ask(rev_parse(git, &path).arg("--show-object-format")).await.map_err(|error| {
             if error.is_refusal() { WorkspaceError::NotARepository } else { WorkspaceError::git(error) }
         })?;

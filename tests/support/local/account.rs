@@ -113,21 +113,17 @@ impl Drop for Account {
 
 /// The manifest of a definition whose program is `NAME.sh`.
 pub fn definition(name: &str, spec: &str) -> String {
-    let mut manifest = format!(
-        "apiVersion: caisson.dev/v1alpha1\nkind: AgentCliDefinition\nmetadata:\n  name: {name}\nspec:\n  version: \"1\"\n  binary: {name}.sh\n"
-    );
-    for line in spec.lines() {
-        manifest.push_str("  ");
-        manifest.push_str(line);
-        manifest.push('\n');
-    }
-    manifest
+    manifest("AgentCliDefinition", name, &format!("version: \"1\"\nbinary: {name}.sh\n{spec}"))
 }
 
 /// The manifest of a task with these lines in its `spec`.
 pub fn task(name: &str, spec: &str) -> String {
-    let lines: String = spec.lines().map(|line| format!("  {line}\n")).collect();
-    format!("apiVersion: caisson.dev/v1alpha1\nkind: AgentCliTask\nmetadata:\n  name: {name}\nspec:\n{lines}")
+    manifest("AgentCliTask", name, spec)
+}
+
+fn manifest(kind: &str, name: &str, spec: &str) -> String {
+    let spec = spec.trim_end().replace('\n', "\n  ");
+    format!("apiVersion: caisson.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\nspec:\n  {spec}\n")
 }
 
 /// A shell script as a program.

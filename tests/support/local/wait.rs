@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes that works, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Waits for a condition, looking every few milliseconds.
 ///
