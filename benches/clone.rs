@@ -3,6 +3,7 @@
 //! `cargo bench --bench clone -- [FILES [ROUNDS]]`; the defaults are 10,000 files and 15 rounds.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a benchmark prints, and ends where anything fails"

@@ -1,6 +1,7 @@
 //! `AgentCliTask`: one bounded request to one agent CLI.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use kube::{CustomResource, KubeSchema};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -11,7 +12,7 @@ use super::{AgentCliTaskStatus, ByteSize, Cpu, Duration};
 
 /// One task for one agent CLI: what to do, where, within which limits. It never names a program, a path outside the workspace,
 /// an environment variable or a pod field. A spec can't be changed.
-#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, PartialEq)]
 #[kube(
     group = "caisson.dev",
     version = "v1alpha1",
@@ -90,6 +91,43 @@ pub struct AgentCliTaskSpec {
     #[x_kube(validation = Rule::new("duration(self) <= duration('8760h')").message("must be at most 8760h"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_after_finished: Option<Duration>,
+}
+
+/// Shows that there are a prompt, a model and options, and the options' names, but no value of them.
+impl fmt::Debug for AgentCliTaskSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Every field is named, so that a new one is shown or hidden on purpose.
+        let Self {
+            definition,
+            prompt,
+            prompt_from,
+            model,
+            options,
+            workspace,
+            delivery,
+            limits,
+            egress,
+            dry_run,
+            idempotency_key,
+            approval_timeout,
+            ttl_after_finished,
+        } = self;
+        f.debug_struct("AgentCliTaskSpec")
+            .field("definition", definition)
+            .field("prompt_bytes", &prompt.as_ref().map(String::len))
+            .field("prompt_from", prompt_from)
+            .field("model_is_set", &model.is_some())
+            .field("options", &options.keys())
+            .field("workspace", workspace)
+            .field("delivery", delivery)
+            .field("limits", limits)
+            .field("egress", egress)
+            .field("dry_run", dry_run)
+            .field("idempotency_key", idempotency_key)
+            .field("approval_timeout", approval_timeout)
+            .field("ttl_after_finished", ttl_after_finished)
+            .finish()
+    }
 }
 
 /// A definition by name. Version and contract hash are optional pins; a definition that doesn't match them refuses the task.

@@ -165,9 +165,11 @@ impl AgentCli {
     }
 }
 
-/// Where `claude` and `codex` are, installed by `tests/agents/install` if they aren't yet.
+/// Where `claude` and `codex` are: where `./test` installed them, else installed now.
+#[expect(clippy::disallowed_methods, reason = "where programs are is the machine's to say")]
 pub(crate) fn bin_directory() -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("agents");
+    let directory = std::env::var_os("CAISSON_TEST_AGENTS")
+        .map_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("agents"), PathBuf::from);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agents/install");
     let status = Command::new(script).arg(&directory).status().expect("a shell starts");
     assert!(status.success(), "the agent CLIs can't be installed");

@@ -1,3 +1,5 @@
+//! The machine against any order of events, and against a simulated world.
+
 use proptest::prelude::*;
 
 use super::*;

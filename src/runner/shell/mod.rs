@@ -64,6 +64,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), RunnerError> {
         agent: None,
         leader: None,
         is_reaping: false,
+        is_loss_told: false,
         is_over: false,
         inputs: VecDeque::new(),
         buffer: vec![0; BUFFER],
@@ -95,6 +96,8 @@ struct Shell {
     leader: Option<Pid>,
     /// Whether more children may have ended than were reaped at once.
     is_reaping: bool,
+    /// Whether the machine knows that the supervisor is gone.
+    is_loss_told: bool,
     /// Whether the machine said that the runner is to end.
     is_over: bool,
     inputs: VecDeque<Input<'static>>,
@@ -118,6 +121,12 @@ impl Shell {
                 return self.deliver();
             }
             self.link.flush();
+            // A link that is lost has no event to wait for, however that was found out.
+            if self.link.is_lost() && !self.is_loss_told {
+                self.is_loss_told = true;
+                self.inputs.push_back(Input::SupervisorLost);
+                continue;
+            }
             let ready = self.wait()?;
             self.collect(ready)?;
         }
@@ -261,9 +270,6 @@ impl Shell {
                 Source::Stdin => self.feed(),
                 Source::Output(stream) => self.read(stream)?,
             }
-        }
-        if self.link.is_lost() {
-            self.inputs.push_back(Input::SupervisorLost);
         }
         if self.is_reaping {
             self.reap();

@@ -152,8 +152,8 @@ async fn borrow(
         .shallow(source.shallow.as_deref())
         .exclude(source.exclude.as_deref())
         .create(&repository)?;
-    // Whoever names a revision did not ask for the working tree.
-    let compared = source.work_tree.as_ref().filter(|_| revision.is_none());
+    // Whoever names another revision did not ask for the working tree.
+    let compared = source.work_tree.as_ref().filter(|_| source.is_head);
     let (submodules, uncommitted) = tokio::try_join!(
         check_out(git, &repository, &source.base, layout),
         note_uncommitted(git, &repository, compared)
