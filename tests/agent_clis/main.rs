@@ -11,3 +11,4 @@ mod codex;
 mod envelopes;
 mod hostile_checkout;
 mod isolation;
+mod real_cli_runs;

@@ -14,6 +14,7 @@ mod agents;
 mod approval;
 mod cli;
 mod crash;
+mod docs;
 mod input;
 mod leaks;
 mod output;

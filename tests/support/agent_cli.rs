@@ -104,6 +104,11 @@ impl AgentCli {
         self
     }
 
+    /// The definition as a manifest for `caisson run --definition FILE`; JSON is YAML.
+    pub(crate) fn manifest(&self) -> String {
+        self.definition.to_string()
+    }
+
     /// Starts the CLI in a process group of its own.
     pub(crate) fn start(&self, place: &Place, prompt: &str) -> Child {
         let spec = &self.definition["spec"];
@@ -174,6 +179,13 @@ pub(crate) fn bin_directory() -> PathBuf {
     let status = Command::new(script).arg(&directory).status().expect("a shell starts");
     assert!(status.success(), "the agent CLIs can't be installed");
     directory.join("node_modules/.bin")
+}
+
+/// The tests' own PATH with the CLIs in front.
+pub(crate) fn path_with_agents() -> std::ffi::OsString {
+    let own = search_path();
+    let directories = std::iter::once(bin_directory()).chain(std::env::split_paths(&own));
+    std::env::join_paths(directories).expect("no directory's name has a colon")
 }
 
 /// The tests' own PATH: Codex's launcher needs `node`, and both use the system's tools.

@@ -2,15 +2,15 @@
 //!
 //! **The tree an agent leaves is hostile input.** The invariants, and where each one lives:
 //!
-//! - Git is started in [`git`] only, with a cleared environment, no hooks, no configuration but our own, and no
+//! - Git is started in `git` only, with a cleared environment, no hooks, no configuration but our own, and no
 //!   protocol that the step does not need.
-//! - Git never runs over the agent's tree once the agent may have touched it. [`diff`] walks the tree itself
+//! - Git never runs over the agent's tree once the agent may have touched it. [`diff()`] walks the tree itself
 //!   (`tree`, by directory descriptors, following nothing), hashes what it finds (`object`), and hands git only a
 //!   stream of content (`stream`) for a repository of our own. The agent's `.git` is never read, so it may be
 //!   missing, replaced or full of traps.
 //! - The tree is *raw*: no end-of-line conversion, filter, identifier expansion or re-encoding, neither on checkout
 //!   nor in the diff. A large-file pointer stays a pointer.
-//! - The source repository is never written, except by [`apply`], which the user asks for.
+//! - The source repository is never written, except by [`apply()`], which the user asks for.
 //!
 //! # Decisions
 //!
