@@ -248,7 +248,9 @@ mod tests {
                 .collect();
             over.store(true, Ordering::Relaxed);
             assert_eq!(cleaner.join().unwrap(), [], "nothing that was alive was taken for dead");
-            outcomes.into_iter().for_each(|outcome| outcome.unwrap());
+            for outcome in outcomes {
+                outcome.unwrap();
+            }
         });
     }
 }

@@ -15,7 +15,7 @@ use crate::executor::fake::{FakeExecutor, Fault, Injection, Lasts, Script};
 
 const UID: &str = "5f0c1e6a7d3b4c2e9a8f1b2c3d4e5f60";
 /// On the paused clock: longer than any run that ends.
-const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+const PATIENCE: Duration = Duration::from_hours(24);
 
 /// One run and what is to happen to it.
 #[derive(Debug, Clone, Default)]
