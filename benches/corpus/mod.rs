@@ -196,9 +196,7 @@ impl Random {
     }
 
     fn below(&mut self, end: usize) -> usize {
-        #[expect(clippy::cast_possible_truncation, reason = "any bits do")]
-        let value = (self.next() >> 16) as usize;
-        value % end
+        usize::try_from(self.next() >> 16).unwrap_or_default() % end
     }
 
     fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {

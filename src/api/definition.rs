@@ -35,7 +35,7 @@ use super::{ByteSize, Condition, Cpu, Duration};
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!self.requiresApproval || !has(self.image) || self.image.matches('@sha256:[0-9a-f]{64}$')").message("an image without a digest needs requiresApproval: false").field_path(".image"))]
-#[x_kube(validation = Rule::new("self.requiresApproval || has(self.requiresPinnedRevision) || !has(self.delivery)").message("a definition that delivers without approval must state requiresPinnedRevision").field_path(".requiresPinnedRevision"))]
+#[x_kube(validation = Rule::new("self.requiresApproval || has(self.requiresPinnedRevision) || !(has(self.delivery) || (has(self.workspace.repositories) && size(self.workspace.repositories) > 0))").message("a definition with repositories but without approval must state requiresPinnedRevision").field_path(".requiresPinnedRevision"))]
 pub struct AgentCliDefinitionSpec {
     /// What this definition is for, in one line. It doesn't change what runs.
     #[schemars(length(max = 1024))]
@@ -103,6 +103,7 @@ pub struct AgentCliDefinitionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrent: Option<i64>,
     /// Namespaces whose tasks may use this definition. Unset: none. Local runs have no namespace.
+    #[x_kube(validation = Rule::new("(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)").message("an empty selector would allow every namespace: state matchLabels or matchExpressions"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_namespaces: Option<LabelSelector>,
     /// Whether live output goes to the supervisor's log, redacted. Default: None.
@@ -147,10 +148,12 @@ pub struct OptionSchema {
     /// The value's type.
     #[serde(rename = "type")]
     pub kind: OptionKind,
-    /// Smallest legal integer.
+    /// Smallest legal integer. Default, and never below: -(2^53 - 1), the numbers that JSON carries exactly.
+    #[schemars(range(min = -9_007_199_254_740_991_i64, max = 9_007_199_254_740_991_i64))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<i64>,
-    /// Largest legal integer.
+    /// Largest legal integer. Default, and never above: 2^53 - 1.
+    #[schemars(range(min = -9_007_199_254_740_991_i64, max = 9_007_199_254_740_991_i64))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<i64>,
     /// The only legal strings.
@@ -459,6 +462,7 @@ pub struct PodSettings {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub image_pull_secrets: Vec<String>,
     /// Labels of nodes that may run the pod.
+    #[schemars(extend("maxProperties" = 32))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
     /// Taints that the pod tolerates.
@@ -483,6 +487,7 @@ pub struct AgentCliDefinitionStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract_hash: Option<String>,
     /// `Ready`: whether tasks may use it.
+    #[schemars(length(max = 16))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

@@ -5,6 +5,7 @@
 
 mod code;
 mod condition;
+pub mod crd;
 mod definition;
 mod quantity;
 mod status;

@@ -23,9 +23,14 @@ pub enum ParseQuantityError {
 const DURATION_FORM: &str = "1h30m, 15m or 45s";
 const DURATION_PATTERN: &str = "^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?$";
 const SIZE_FORM: &str = "a whole number of bytes, or one with Ki, Mi, Gi, Ti, k, M, G or T";
-const SIZE_PATTERN: &str = "^[0-9]{1,15}(Ki|Mi|Gi|Ti|k|M|G|T)?$";
+// No text of this form overflows: what a schema accepts, every reader of the object can represent.
+const SIZE_PATTERN: &str = "^([0-9]{1,15}|[0-9]{1,12}(Ki|Mi|k|M)|[0-9]{1,9}(Gi|G)|[0-9]{1,6}(Ti|T))$";
+/// Largest size as a bare number of bytes: 4Ti.
+const MAX_SIZE: i64 = 4 << 40;
 const CPU_FORM: &str = "a whole number of CPUs, or of thousandths with m";
 const CPU_PATTERN: &str = "^[0-9]{1,9}m?$";
+/// Most CPUs as a bare number.
+const MAX_CPUS: i64 = 256;
 
 /// A span of whole seconds, written `1h30m`, `15m` or `45s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -298,7 +303,7 @@ impl JsonSchema for ByteSize {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"x-kubernetes-int-or-string": true, "pattern": SIZE_PATTERN, "minimum": 0, "maxLength": 17})
+        json_schema!({"x-kubernetes-int-or-string": true, "pattern": SIZE_PATTERN, "minimum": 0, "maximum": MAX_SIZE, "maxLength": 17})
     }
 }
 
@@ -312,7 +317,7 @@ impl JsonSchema for Cpu {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"x-kubernetes-int-or-string": true, "pattern": CPU_PATTERN, "minimum": 0, "maxLength": 10})
+        json_schema!({"x-kubernetes-int-or-string": true, "pattern": CPU_PATTERN, "minimum": 0, "maximum": MAX_CPUS, "maxLength": 10})
     }
 }
 

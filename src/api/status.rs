@@ -18,7 +18,9 @@ use crate::redact::Redacted;
 #[x_kube(validation = Rule::new("!has(oldSelf.cancel) || has(self.cancel)").message("cancel stays"))]
 #[x_kube(validation = Rule::new("!has(oldSelf.result) || has(self.result)").message("result stays"))]
 #[x_kube(validation = Rule::new("!has(oldSelf.approval) || !oldSelf.approval.required || (has(self.approval) && self.approval.required)").message("approval.required only ever becomes true"))]
-#[x_kube(validation = Rule::new("!has(oldSelf.launch) || !has(oldSelf.launch.grant) || !has(oldSelf.approval) || self.approval == oldSelf.approval").message("the approval is fixed by the grant"))]
+#[x_kube(validation = Rule::new("!has(oldSelf.launch) || !has(oldSelf.launch.grant) || (has(self.approval) == has(oldSelf.approval) && (!has(self.approval) || self.approval == oldSelf.approval))").message("the approval is fixed by the grant"))]
+#[x_kube(validation = Rule::new("!has(self.launch) || !has(self.launch.grant) || (has(self.approval) && (!self.approval.required || (has(self.approval.by) && has(self.approval.digest))))").message("a grant needs the approval that is required"))]
+#[x_kube(validation = Rule::new("!(has(oldSelf.finishedAt) || has(oldSelf.cancel)) || !has(self.launch) || !has(self.launch.grant) || (has(oldSelf.launch) && has(oldSelf.launch.grant))").message("nothing is granted after a cancel or the end"))]
 #[x_kube(validation = Rule::new("has(self.finishedAt) == has(self.result)").message("result and finishedAt come together"))]
 pub struct AgentCliTaskStatus {
     /// Generation that the rest describes; -1 before the first look.
@@ -78,8 +80,10 @@ impl Default for AgentCliTaskStatus {
 #[serde(rename_all = "camelCase")]
 pub struct DefinitionRef {
     /// Its name.
+    #[schemars(length(max = 253))]
     pub name: String,
     /// Its UID; empty in a local run.
+    #[schemars(length(max = 64))]
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// Its generation; 0 in a local run.
@@ -96,11 +100,14 @@ pub struct DefinitionRef {
 #[derive(KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// The CLI's version.
+    #[schemars(length(max = 64))]
     pub version: String,
     /// Its image.
+    #[schemars(length(max = 512))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Its program.
+    #[schemars(length(max = 255))]
     pub binary: String,
 }
 
@@ -109,26 +116,29 @@ pub struct Release {
 #[serde(rename_all = "camelCase")]
 pub struct Preview {
     /// The command, with values and prompt replaced by placeholders.
-    #[schemars(with = "String")]
+    #[schemars(with = "String", length(max = 4096))]
     #[serde(deserialize_with = "Redacted::deserialize_stored")]
     pub command: Redacted,
     /// The image.
+    #[schemars(length(max = 512))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// The repository.
+    #[schemars(length(max = 1024))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
     /// The revision.
+    #[schemars(length(max = 255))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// The limits, defaults filled in.
     pub limits: EffectiveLimits,
     /// Every host that the agent may reach.
-    #[schemars(length(max = 128))]
+    #[schemars(length(max = 128), inner(length(max = 260)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
     /// Names of the secrets that are mounted.
-    #[schemars(length(max = 128))]
+    #[schemars(length(max = 128), inner(length(max = 253)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secret_names: Vec<String>,
     /// SHA-256 of the prompt.
@@ -137,7 +147,7 @@ pub struct Preview {
     /// Length of the prompt in bytes.
     pub prompt_bytes: i64,
     /// What the executor can't enforce, in a local run.
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = 16), inner(length(max = 64)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,
 }
@@ -166,6 +176,7 @@ pub struct Approval {
     /// Whether the definition demands one. Only ever becomes true.
     pub required: bool,
     /// Who approved.
+    #[schemars(length(max = 1024))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// What they approved.
@@ -263,7 +274,7 @@ pub struct TaskResult {
     #[serde(default)]
     pub text_truncated: bool,
     /// The command that ran, or would have, with placeholders.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", length(max = 4096))]
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -289,6 +300,7 @@ pub struct TaskResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The image that ran, by digest.
+    #[schemars(length(max = 1024))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_id: Option<String>,
     /// Commits that the change lies between.

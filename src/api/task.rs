@@ -1,8 +1,7 @@
 //! `AgentCliTask`: one bounded request to one agent CLI.
 
-#![expect(clippy::duplicated_attributes, reason = "kube repeats type_ in each printcolumn")]
-
 use std::collections::BTreeMap;
+use std::fmt;
 
 use kube::{CustomResource, KubeSchema};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -13,7 +12,7 @@ use super::{AgentCliTaskStatus, ByteSize, Cpu, Duration};
 
 /// One task for one agent CLI: what to do, where, within which limits. It never names a program, a path outside the workspace,
 /// an environment variable or a pod field. A spec can't be changed.
-#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, PartialEq)]
 #[kube(
     group = "caisson.dev",
     version = "v1alpha1",
@@ -23,6 +22,7 @@ use super::{AgentCliTaskStatus, ByteSize, Cpu, Duration};
     category = "caisson",
     namespaced,
     status = "AgentCliTaskStatus",
+    validation = Rule::new("!has(oldSelf.status) || has(self.status)").message("status stays"),
     derive = "PartialEq",
     printcolumn(
         name = "State",
@@ -93,6 +93,43 @@ pub struct AgentCliTaskSpec {
     pub ttl_after_finished: Option<Duration>,
 }
 
+/// Shows that there are a prompt, a model and options, and the options' names, but no value of them.
+impl fmt::Debug for AgentCliTaskSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Every field is named, so that a new one is shown or hidden on purpose.
+        let Self {
+            definition,
+            prompt,
+            prompt_from,
+            model,
+            options,
+            workspace,
+            delivery,
+            limits,
+            egress,
+            dry_run,
+            idempotency_key,
+            approval_timeout,
+            ttl_after_finished,
+        } = self;
+        f.debug_struct("AgentCliTaskSpec")
+            .field("definition", definition)
+            .field("prompt_bytes", &prompt.as_ref().map(String::len))
+            .field("prompt_from", prompt_from)
+            .field("model_is_set", &model.is_some())
+            .field("options", &options.keys())
+            .field("workspace", workspace)
+            .field("delivery", delivery)
+            .field("limits", limits)
+            .field("egress", egress)
+            .field("dry_run", dry_run)
+            .field("idempotency_key", idempotency_key)
+            .field("approval_timeout", approval_timeout)
+            .field("ttl_after_finished", ttl_after_finished)
+            .finish()
+    }
+}
+
 /// A definition by name. Version and contract hash are optional pins; a definition that doesn't match them refuses the task.
 #[derive(KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
@@ -100,12 +137,12 @@ pub struct DefinitionSelector {
     /// The definition's name.
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"))]
     pub name: String,
-    /// The CLI's version that the definition must have.
+    /// The CLI's version that the definition must have; `any` says that none is asked for.
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._+-]*[A-Za-z0-9])?$"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The contract that the definition must have.
-    #[schemars(length(max = 80), regex(pattern = r"^v1:[0-9a-f]{64}$"))]
+    /// The contract that the definition must have; `any` says that none is asked for.
+    #[schemars(length(max = 80), regex(pattern = r"^(v1:[0-9a-f]{64}|any)$"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract_hash: Option<String>,
 }
@@ -192,7 +229,7 @@ pub struct Limits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
     /// Bytes kept of the end of each of standard output and standard error, from 0 to 8Mi.
-    #[x_kube(validation = Rule::new("type(self) == int ? self <= 8388608 : quantity(self).compareTo(quantity('8Mi')) <= 0").message("must be from 0 to 8Mi"))]
+    #[x_kube(validation = Rule::new("quantity(string(self)).compareTo(quantity('8Mi')) <= 0").message("must be from 0 to 8Mi"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<ByteSize>,
     /// Processes and threads that the agent may have at once, from 1 to 32768.
@@ -209,15 +246,15 @@ pub struct Limits {
 #[serde(rename_all = "camelCase")]
 pub struct Resources {
     /// CPUs, from 1m to 256.
-    #[x_kube(validation = Rule::new("type(self) == int ? self >= 1 && self <= 256 : quantity(self).compareTo(quantity('1m')) >= 0 && quantity(self).compareTo(quantity('256')) <= 0").message("must be from 1m to 256"))]
+    #[x_kube(validation = Rule::new("quantity(string(self)).compareTo(quantity('1m')) >= 0 && quantity(string(self)).compareTo(quantity('256')) <= 0").message("must be from 1m to 256"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
     /// Memory, from 16Mi to 4Ti.
-    #[x_kube(validation = Rule::new("type(self) == int ? self >= 16777216 && self <= 4398046511104 : quantity(self).compareTo(quantity('16Mi')) >= 0 && quantity(self).compareTo(quantity('4Ti')) <= 0").message("must be from 16Mi to 4Ti"))]
+    #[x_kube(validation = Rule::new("quantity(string(self)).compareTo(quantity('16Mi')) >= 0 && quantity(string(self)).compareTo(quantity('4Ti')) <= 0").message("must be from 16Mi to 4Ti"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<ByteSize>,
     /// Space for the workspace and temporary files, from 1Mi to 4Ti.
-    #[x_kube(validation = Rule::new("type(self) == int ? self >= 1048576 && self <= 4398046511104 : quantity(self).compareTo(quantity('1Mi')) >= 0 && quantity(self).compareTo(quantity('4Ti')) <= 0").message("must be from 1Mi to 4Ti"))]
+    #[x_kube(validation = Rule::new("quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('4Ti')) <= 0").message("must be from 1Mi to 4Ti"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ephemeral_storage: Option<ByteSize>,
 }

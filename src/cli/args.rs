@@ -9,14 +9,15 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::api::Duration;
 
 /// Runs coding-agent CLIs as bounded, approved, at-most-once tasks.
-#[derive(Debug, Parser)]
+// None of the types that hold what a task is made of can be shown by `Debug`.
+#[derive(Parser)]
 #[command(name = "caisson", version, propagate_version = true, arg_required_else_help = true)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(super) enum Command {
     /// Run a task on this machine, through every gate.
     Run(Box<RunArgs>),
@@ -53,7 +54,7 @@ Examples:
   caisson run --definition claude-code --prompt-file task.md --workspace . --apply
   caisson run task.yaml --output json --approve v1:…";
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = RUN_HELP)]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(super) struct RunArgs {
@@ -80,8 +81,9 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "MODEL")]
     pub(super) model: Option<String>,
     /// Option that the definition declares; may be repeated.
-    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = name_and_value)]
-    pub(super) options: Vec<(String, String)>,
+    // Split later: clap would quote the value in its message.
+    #[arg(long = "option", value_name = "NAME=VALUE")]
+    pub(super) options: Vec<String>,
     /// Show what would run and end there.
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -152,9 +154,4 @@ pub(super) struct ManArgs {
     /// Folder to write one page a command into.
     #[arg(value_name = "DIR")]
     pub(super) directory: Option<PathBuf>,
-}
-
-fn name_and_value(text: &str) -> Result<(String, String), &'static str> {
-    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
 }

@@ -4,11 +4,14 @@ use super::args::DefinitionsArgs;
 use super::catalog::{Catalog, CatalogError, Entry};
 use super::exit::Exit;
 use super::home::Home;
+use super::leftovers;
 use super::render;
 use super::terminal::Terminal;
 
 pub(super) fn main(arguments: &DefinitionsArgs, terminal: Terminal) -> Exit {
-    let catalog = Catalog::new(Home::of_process().definitions);
+    let home = Home::of_process();
+    leftovers::clean_up(&home, terminal);
+    let catalog = Catalog::new(home.definitions);
     if let Some(name) = &arguments.name {
         return show(&catalog, name, terminal);
     }

@@ -1,16 +1,21 @@
 //! What is generated from the types: custom resource definitions, completions, manual pages.
 
 use clap::CommandFactory;
-use kube::CustomResourceExt;
 
 use super::args::{Cli, CompletionsArgs, CrdArgs, ManArgs};
 use super::exit::Exit;
 use super::terminal::Terminal;
-use crate::api::{AgentCliDefinition, AgentCliTask};
+use crate::api::crd;
 
-pub(super) fn crd(_: &CrdArgs, terminal: Terminal) -> Exit {
-    for crd in [AgentCliTask::crd(), AgentCliDefinition::crd()] {
-        terminal.print(&super::render::yaml(&crd));
+pub(super) fn crds(_: &CrdArgs, terminal: Terminal) -> Exit {
+    for definition in crd::crds() {
+        match crd::yaml(&definition) {
+            Ok(yaml) => terminal.print(&format!("---\n{yaml}")),
+            Err(error) => {
+                terminal.complain(&error);
+                return Exit::Failed;
+            }
+        }
     }
     Exit::Done
 }

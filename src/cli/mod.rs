@@ -8,6 +8,8 @@ mod exit;
 mod explain;
 mod generate;
 mod home;
+mod leftovers;
+mod logging;
 mod render;
 mod run;
 mod terminal;
@@ -26,13 +28,18 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let terminal = Terminal::of_process();
     match cli.command {
-        Command::Runner(arguments) => crate::runner::main(&arguments),
-        Command::Evaluate => crate::supervisor::output::worker::main(),
+        // These are parts of a run, without an environment of their own.
+        Command::Runner(arguments) => return crate::runner::main(&arguments),
+        Command::Evaluate => return crate::supervisor::output::worker::main(),
+        _ => logging::start(terminal),
+    }
+    match cli.command {
+        Command::Runner(_) | Command::Evaluate => ExitCode::FAILURE,
         Command::Run(arguments) => run::main(*arguments, terminal).into(),
         Command::Validate(arguments) => validate::main(&arguments, terminal).into(),
         Command::Definitions(arguments) => definitions::main(&arguments, terminal).into(),
         Command::Explain(arguments) => explain::main(&arguments, terminal).into(),
-        Command::Crd(arguments) => generate::crd(&arguments, terminal).into(),
+        Command::Crd(arguments) => generate::crds(&arguments, terminal).into(),
         Command::Completions(arguments) => generate::completions(&arguments).into(),
         Command::Man(arguments) => generate::man(&arguments, terminal).into(),
     }

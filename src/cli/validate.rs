@@ -10,13 +10,16 @@ use super::catalog::Catalog;
 use super::documents;
 use super::exit::Exit;
 use super::home::Home;
+use super::leftovers;
 use super::render;
 use super::terminal::Terminal;
 use crate::api::AgentCliDefinition;
 use crate::core::validate::{self, Document, Origin, Problem};
 
 pub(super) fn main(arguments: &ValidateArgs, terminal: Terminal) -> Exit {
-    let catalog = Catalog::new(Home::of_process().definitions);
+    let home = Home::of_process();
+    leftovers::clean_up(&home, terminal);
+    let catalog = Catalog::new(home.definitions);
     let mut findings = Vec::new();
     for file in &arguments.files {
         match documents::read(file) {

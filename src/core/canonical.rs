@@ -7,8 +7,7 @@ use sha2::{Digest, Sha256};
 
 /// SHA-256 of the value's canonical JSON as `v1:` and 64 hexadecimal digits.
 ///
-/// A value that has no JSON form (none of ours) hashes as `null`, which no approval can name by accident: everything hashed here
-/// is an object.
+/// A value that has no JSON form (none of ours: string keys, and integers within 2^53 by the schemas' bounds) hashes as `null`.
 pub(super) fn hash(value: &impl Serialize) -> String {
     let canonical = serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| b"null".to_vec());
     format!("v1:{}", sha256_hex(&canonical))

@@ -14,6 +14,11 @@ pub const MAX_ARGUMENTS: usize = 256;
 /// Most bytes of all arguments together, each with its NUL.
 pub const MAX_COMMAND_BYTES: usize = 256 * 1024;
 
+/// Longest path, Linux's `PATH_MAX` without its NUL but with the `=` before it.
+const MAX_PATH_BYTES: usize = 4096;
+/// Most bytes of a command's display: what the schema of a status takes. The contract hash covers what is cut off.
+pub const MAX_DISPLAY_BYTES: usize = 4096;
+
 /// The text that a task asks an agent to act on. It is shown nowhere.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Prompt(String);
@@ -127,9 +132,11 @@ pub fn build(
             ));
         }
     }
-    check_bounds(&definition.binary, &arguments)?;
+    // The file's path isn't known yet; the longest one that Linux takes is kept free.
+    let file_argument = file_flag.as_ref().map(|flag| flag.len() + MAX_PATH_BYTES);
+    check_bounds(&definition.binary, &arguments, file_argument)?;
     shown.insert(0, quote(&definition.binary));
-    let display = Redactor::without_secrets().text(&shown.join(" "));
+    let (display, _) = Redactor::without_secrets().text(&shown.join(" ")).truncate_end(MAX_DISPLAY_BYTES);
     Ok(Command { binary: definition.binary.clone(), arguments, channel, file_flag, display })
 }
 
@@ -160,8 +167,15 @@ fn channel(delivery: &PromptDelivery) -> (PromptChannel, Option<String>) {
     }
 }
 
-fn check_bounds(binary: &str, arguments: &[String]) -> Result<(), CommandTooLarge> {
-    let lengths = || arguments.iter().map(|argument| argument.len() + 1).chain([binary.len() + 1]);
+fn check_bounds(
+    binary: &str,
+    arguments: &[String],
+    file_argument: Option<usize>,
+) -> Result<(), CommandTooLarge> {
+    let lengths = || {
+        let stated = arguments.iter().map(String::len).chain([binary.len()]).chain(file_argument);
+        stated.map(|length| length + 1)
+    };
     let fits = lengths().all(|length| length <= MAX_ARGUMENT_BYTES)
         && lengths().count() <= MAX_ARGUMENTS
         && lengths().sum::<usize>() <= MAX_COMMAND_BYTES;
@@ -177,3 +191,6 @@ fn quote(argument: &str) -> String {
         format!("'{}'", argument.replace('\'', r"'\''"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -97,3 +97,6 @@ struct Isolation<'a> {
     runtime_class_name: Option<&'a str>,
     host_users: Option<bool>,
 }
+
+#[cfg(test)]
+mod tests;

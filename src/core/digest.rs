@@ -54,3 +54,6 @@ struct Approved<'a> {
     contract_hash: &'a str,
     release: &'a Release,
 }
+
+#[cfg(test)]
+mod tests;

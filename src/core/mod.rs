@@ -13,3 +13,6 @@ pub mod outcome;
 pub mod plan;
 pub mod status;
 pub mod validate;
+
+#[cfg(test)]
+pub(crate) mod fixtures;

@@ -72,11 +72,14 @@ impl Writer<'_> {
     /// Writes the end: result, time and the conditions that say so.
     pub(super) fn finish(&mut self, result: TaskResult, done: Reason) {
         let failure = result.code;
+        let mut stalled = (ConditionStatus::False, Reason::Finished, "finished");
         self.status.result = Some(result);
         self.status.finished_at = Some(Time(whole_seconds(self.now)));
         match failure {
             None => self.fixed(ConditionType::Succeeded, ConditionStatus::True, done, "done"),
             Some(code) => {
+                // kstatus has no other way to say that an object failed for good.
+                stalled = (ConditionStatus::True, Reason::Failure(code), code.message());
                 self.fixed(
                     ConditionType::Succeeded,
                     ConditionStatus::False,
@@ -92,20 +95,18 @@ impl Writer<'_> {
             "nothing will change any more",
         );
         self.fixed(ConditionType::Reconciling, ConditionStatus::False, Reason::Finished, "finished");
-        self.fixed(ConditionType::Stalled, ConditionStatus::False, Reason::Finished, "finished");
+        let (status, reason, message) = stalled;
+        self.fixed(ConditionType::Stalled, status, reason, message);
         self.not_reached();
     }
 
-    /// Writes that the task is active, and whether it waits for a person.
+    /// Writes that the task is active, and whether it waits for a person. To kstatus a waiting task is in progress, too: neither
+    /// done nor failed, so that a GitOps tool waits with it.
     pub(super) fn active(&mut self, reason: Reason, message: &'static str, waits: bool) {
         self.fixed(ConditionType::Succeeded, ConditionStatus::Unknown, reason, message);
         self.fixed(ConditionType::Finished, ConditionStatus::False, Reason::Active, "active");
-        let (reconciling, reason) = if waits {
-            (ConditionStatus::False, Reason::WaitingForPerson)
-        } else {
-            (ConditionStatus::True, Reason::Progressing)
-        };
-        self.fixed(ConditionType::Reconciling, reconciling, reason, message);
+        let reason = if waits { Reason::WaitingForPerson } else { Reason::Progressing };
+        self.fixed(ConditionType::Reconciling, ConditionStatus::True, reason, message);
         self.fixed(ConditionType::Stalled, ConditionStatus::False, Reason::Active, message);
         self.not_reached();
     }
@@ -160,3 +161,6 @@ fn bounded(mut diff: DiffSummary) -> DiffSummary {
     }
     diff
 }
+
+#[cfg(test)]
+mod tests;

@@ -91,6 +91,7 @@ impl<R: Record> Decoder<R> {
     /// A decoder that accepts payloads of at most `max_payload` bytes per record.
     ///
     /// A supervisor that knows its launch can set it to twice the output limit, or one data frame if that is more.
+    #[must_use]
     pub const fn new(max_payload: u64) -> Self {
         Self { max_payload, state: START, pending: None }
     }
@@ -111,6 +112,7 @@ impl<R: Record> Decoder<R> {
     }
 
     /// Whether the stream stands between two records, so that its end here isn't an end in the middle.
+    #[must_use]
     pub const fn is_between_records(&self) -> bool {
         matches!(self.state, State::Prefix { known: 0, .. }) && self.pending.is_none()
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::MAX_TAIL;
 
 /// Longest duration in a launch (a year): far above any timeout, and keeps sums of durations from overflowing.
-pub const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+pub const MAX_DURATION: Duration = Duration::from_hours(366 * 24);
 
 /// One program to start, exactly as given: no shell, no lookup, no inherited variable.
 #[derive(Clone, PartialEq, Eq)]
@@ -279,11 +279,6 @@ pub(super) mod millis {
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    #[expect(
-        clippy::ref_option_ref,
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde gives the signature"
-    )]
     pub(in crate::protocol) fn serialize<S: Serializer>(
         duration: &Duration,
         to: S,

@@ -73,11 +73,13 @@ pub struct Exit {
 
 impl Exit {
     /// An ordinary exit with this code.
+    #[must_use]
     pub const fn with_code(code: i32) -> Self {
         Self { code, signal: None }
     }
 
     /// An end by this signal; its code is -1.
+    #[must_use]
     pub const fn by_signal(signal: i32) -> Self {
         Self { code: -1, signal: Some(signal) }
     }
@@ -120,16 +122,19 @@ impl SystemCode {
     }
 
     /// The code of [`Ended::ProcessLimit`].
+    #[must_use]
     pub fn process_limit() -> Self {
         Self("PROCESS_LIMIT".to_owned())
     }
 
     /// The code for an error that the platform gave no name.
+    #[must_use]
     pub fn unknown() -> Self {
         Self("UNKNOWN".to_owned())
     }
 
     /// The code as text.
+    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -17,7 +17,7 @@ fn launch() -> Launch {
         stdin: Stdin::Bytes(b"secret-stdin".to_vec()),
         files: vec![LaunchFile { path: "/secret-path".into(), content: b"secret-content".to_vec() }],
         limits: Limits {
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_mins(1),
             grace: Duration::from_secs(5),
             max_output_bytes: 1 << 20,
             processes: Some(512),
@@ -140,9 +140,11 @@ fn nothing_secret_is_in_a_header_or_a_debug_text() {
     assert!(!debug.contains("secret") && !debug.contains("115"), "{debug}");
 }
 
+type Spoil = fn(&mut Launch);
+
 #[test]
 fn a_launch_that_nobody_can_start_is_refused_by_both_ends() {
-    let table: Vec<(&str, LaunchError, fn(&mut Launch))> = vec![
+    let table: Vec<(&str, LaunchError, Spoil)> = vec![
         ("argument", LaunchError::Nul { field: "argument" }, |l| l.argv.push("a\0b".into())),
         ("variable", LaunchError::Nul { field: "environment" }, |l| {
             l.environment.push(("A".into(), "\0".into()));

@@ -13,16 +13,19 @@ impl Token {
     pub const BYTES: usize = 32;
 
     /// Wraps bytes that came from a cryptographic random source.
+    #[must_use]
     pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         Self(bytes)
     }
 
     /// The secret itself, for handing it over.
+    #[must_use]
     pub const fn as_bytes(&self) -> &[u8; Self::BYTES] {
         &self.0
     }
 
     /// Whether both are the same secret. Looks at every byte, so that the time taken doesn't tell how many agree.
+    #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         self.0.iter().zip(other.0).fold(0, |difference, (mine, theirs)| difference | (mine ^ theirs)) == 0
     }

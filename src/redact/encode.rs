@@ -1,5 +1,7 @@
 //! Encodings in which other programs print a secret. Each function gives all variants of one family.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
@@ -101,14 +103,11 @@ fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 /// isn't UTF-8, which no JSON text can hold.
 pub(super) fn json(value: &[u8]) -> Vec<Vec<u8>> {
     let Ok(text) = str::from_utf8(value) else { return Vec::new() };
-    let mut forms = Vec::new();
-    for style in JSON_STYLES {
-        let once = style.escape(text);
-        let twice = JSON_STYLES.iter().filter(|outer| !outer.everything).map(|outer| outer.escape(&once));
-        forms.extend(twice.map(String::into_bytes));
-        forms.push(once.into_bytes());
-    }
-    forms
+    // Most styles agree on most secrets.
+    let once: BTreeSet<_> = JSON_STYLES.iter().map(|style| style.escape(text)).collect();
+    let outer = || JSON_STYLES.iter().filter(|style| !style.everything);
+    let twice: BTreeSet<_> = once.iter().flat_map(|text| outer().map(|style| style.escape(text))).collect();
+    once.into_iter().chain(twice).map(String::into_bytes).collect()
 }
 
 /// What one JSON encoder writes as `\uXXXX` beyond what it must, and how.
@@ -164,10 +163,12 @@ impl JsonStyle {
 
     fn push_unicode(&self, symbol: char, out: &mut String) {
         for unit in symbol.encode_utf16(&mut [0; 2]) {
-            out.push_str(&match self.case {
-                Case::Lower => format!("\\u{unit:04x}"),
-                Case::Upper => format!("\\u{unit:04X}"),
-            });
+            let mut digits = Vec::with_capacity(4);
+            for byte in unit.to_be_bytes() {
+                self.case.push_hex(byte, &mut digits);
+            }
+            out.push_str("\\u");
+            out.extend(digits.into_iter().map(char::from));
         }
     }
 }

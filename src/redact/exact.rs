@@ -1,24 +1,18 @@
 //! Search for many needles at once.
 //!
-//! An automaton over thousands of needles costs a dependent memory access per byte of text. But every needle is at
-//! least [`MIN_SECRET_BYTES`](super::MIN_SECRET_BYTES) long, so it is enough to look at every few bytes of the text:
-//! a bit map over hashes of all the short grams in the first bytes of the needles tells which of these positions may
-//! lie in a needle, and only there a trie decides. This is the idea of Wu and Manber, "A fast algorithm for
-//! multi-pattern searching" (1994), with a fixed step.
+//! An automaton over thousands of needles costs a dependent memory access per byte of text, and many times the needles'
+//! own memory. But every needle is at least [`MIN_SECRET_BYTES`](super::MIN_SECRET_BYTES) long, so it is enough to
+//! look at every few bytes of the text: a bit map over hashes of all the short grams in the first bytes of the needles
+//! tells which of these positions may lie in a needle. This is the idea of Wu and Manber, "A fast algorithm for
+//! multi-pattern searching" (1994), with a fixed step. Around such a position a second bit map, over the needles' first
+//! bytes, tells where one may start, and only there the sorted needles are searched.
 
 use std::collections::BTreeSet;
 
-use aho_corasick::automaton::{Automaton, StateID};
-use aho_corasick::nfa::contiguous::NFA;
-use aho_corasick::{Anchored, BuildError, MatchKind};
+/// Base 2 logarithm of the bits in a bit map: 2^17 bits are 16 KiB, so that both maps fit a first-level data cache.
+const MAP_BITS: u32 = 17;
 
-/// Bits of a gram's hash: 2^18 bits are 32 KiB and fit a first-level data cache.
-const HASH_BITS: u32 = 18;
-
-/// Bytes of the bit map.
-const MAP_BYTES: usize = 1 << (HASH_BITS - 3);
-
-/// Bytes at the start of each needle whose grams are in the bit map. More would make the step longer and the map
+/// Most bytes at the start of each needle whose grams are in the bit map. More would make the step longer and the map
 /// denser; at 16 a text without secrets is read at memory speed.
 const MAX_HEAD: usize = 16;
 
@@ -27,51 +21,46 @@ const GRAM_BYTES: std::ops::RangeInclusive<usize> = 4..=8;
 
 /// The needles in a form that is fast to search for. Finds every occurrence, also overlapping ones.
 pub(super) struct Exact {
-    trie: NFA,
-    map: Box<[u8; MAP_BYTES]>,
-    /// Keeps the bytes of a gram from a word of eight.
-    gram_mask: u64,
+    /// In ascending order.
+    needles: Vec<Needle>,
+    grams: BitMap,
     gram_bytes: usize,
+    /// The first eight bytes of each needle.
+    starts: BitMap,
     /// Distance between two positions looked at: an occurrence has one of them on a gram of its head.
     step: usize,
     longest: usize,
 }
 
-/// What a walk down the trie from one position found.
+struct Needle {
+    bytes: Box<[u8]>,
+    /// Index of the longest other needle that this one starts with.
+    prefix: Option<usize>,
+}
+
+/// What is known about one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Walk {
+pub(super) struct Start {
     /// Length of the longest needle that starts here, 0 for none.
     pub(super) len: usize,
-    /// Whether the text ended inside a needle.
+    /// Whether the text ends inside a needle that starts here.
     pub(super) open: bool,
 }
 
 impl Exact {
-    /// Builds the search, or `None` without needles.
-    ///
-    /// # Errors
-    /// If the trie gets larger than its state identifiers can tell apart (2^31).
-    pub(super) fn new(needles: &BTreeSet<Vec<u8>>) -> Result<Option<Self>, BuildError> {
-        let Some(shortest) = needles.iter().map(Vec::len).min() else { return Ok(None) };
+    /// Builds the search, or `None` without needles. Each has [`MIN_SECRET_BYTES`](super::MIN_SECRET_BYTES) or more.
+    pub(super) fn new(needles: BTreeSet<Vec<u8>>) -> Option<Self> {
+        let shortest = needles.iter().map(Vec::len).min()?;
+        let longest = needles.iter().map(Vec::len).max()?;
         let head = shortest.min(MAX_HEAD);
         let gram_bytes = (head / 2).clamp(*GRAM_BYTES.start(), *GRAM_BYTES.end());
-        let mut exact = Self {
-            trie: NFA::builder().match_kind(MatchKind::Standard).prefilter(false).build(needles)?,
-            map: Box::new([0; MAP_BYTES]),
-            gram_mask: u64::MAX >> (64 - 8 * gram_bytes),
-            gram_bytes,
-            step: head - gram_bytes + 1,
-            longest: needles.iter().map(Vec::len).max().unwrap_or(0),
-        };
-        for needle in needles {
-            for at in 0..exact.step {
-                let (byte, bit) = slot(exact.gram(needle, at));
-                if let Some(byte) = exact.map.get_mut(byte) {
-                    *byte |= bit;
-                }
-            }
+        let step = head - gram_bytes + 1;
+        let (mut grams, mut starts) = (BitMap::new(), BitMap::new());
+        for needle in &needles {
+            (0..step).for_each(|at| grams.insert(gram(needle, at, gram_bytes)));
+            starts.insert(gram(needle, 0, START_BYTES));
         }
-        Ok(Some(exact))
+        Some(Self { needles: with_prefixes(needles), grams, gram_bytes, starts, step, longest })
     }
 
     /// Length of the longest needle in bytes.
@@ -88,11 +77,11 @@ impl Exact {
         // The positions whose grams may cover a start before `to`.
         let end = (to + self.step - 1).min((text.len() + 1).saturating_sub(self.gram_bytes));
         while at < end {
-            if self.may_match(text, at) {
+            if self.grams.contains(gram(text, at, self.gram_bytes)) {
                 for start in next_start.max(at + 1 - self.step)..to.min(at + 1) {
-                    let walk = self.walk(text, start);
-                    if walk.len > 0 {
-                        found(start, start + walk.len);
+                    let len = self.starting_at(text, start);
+                    if len > 0 {
+                        found(start, start + len);
                     }
                 }
                 next_start = at + 1;
@@ -108,44 +97,56 @@ impl Exact {
         any
     }
 
-    /// Follows the trie from `start`.
-    pub(super) fn walk(&self, text: &[u8], start: usize) -> Walk {
-        let mut walk = Walk { len: 0, open: false };
-        let Ok(mut state) = self.trie.start_state(Anchored::Yes) else { return walk };
-        for (index, byte) in text.get(start..).unwrap_or_default().iter().enumerate() {
-            state = self.trie.next_state(Anchored::Yes, state, *byte);
-            if self.trie.is_special(state) {
-                if self.trie.is_dead(state) {
-                    return walk;
-                }
-                if self.trie.is_match(state) && self.has_needle(state, index + 1) {
-                    walk.len = index + 1;
-                }
+    /// Length of the longest needle that starts at `start`, 0 for none.
+    fn starting_at(&self, text: &[u8], start: usize) -> usize {
+        if self.starts.contains(gram(text, start, START_BYTES)) { self.look_up(text, start).len } else { 0 }
+    }
+
+    /// Looks among all needles for those that start at `start`.
+    ///
+    /// The needles that `rest` begins with are the greatest one that isn't after `rest` in the order, or prefixes of
+    /// it. Those that begin with `rest` come right after `rest`.
+    pub(super) fn look_up(&self, text: &[u8], start: usize) -> Start {
+        let rest = text.get(start..).unwrap_or_default();
+        let after = self.needles.partition_point(|needle| *needle.bytes <= *rest);
+        let open = self.needles.get(after).is_some_and(|needle| needle.bytes.starts_with(rest));
+        let mut candidate = after.checked_sub(1);
+        while let Some(needle) = candidate.and_then(|index| self.needles.get(index)) {
+            if rest.starts_with(&needle.bytes) {
+                return Start { len: needle.bytes.len(), open };
             }
+            candidate = needle.prefix;
         }
-        walk.open = true;
-        walk
+        Start { len: 0, open }
     }
+}
 
-    /// Whether a needle of `len` bytes ends in `state`, which also knows the needles that are its suffixes.
-    fn has_needle(&self, state: StateID, len: usize) -> bool {
-        (0..self.trie.match_len(state))
-            .any(|index| self.trie.pattern_len(self.trie.match_pattern(state, index)) == len)
+/// Links each needle to the longest one before it that it starts with.
+fn with_prefixes(sorted: BTreeSet<Vec<u8>>) -> Vec<Needle> {
+    let mut needles: Vec<Needle> = Vec::with_capacity(sorted.len());
+    for bytes in sorted {
+        // What a needle starts with also starts the one before it, or is that one.
+        let mut prefix = needles.len().checked_sub(1);
+        while let Some(index) = prefix
+            && let Some(other) = needles.get(index)
+            && !bytes.starts_with(&other.bytes)
+        {
+            prefix = other.prefix;
+        }
+        needles.push(Needle { bytes: bytes.into_boxed_slice(), prefix });
     }
+    needles
+}
 
-    #[inline]
-    fn may_match(&self, text: &[u8], at: usize) -> bool {
-        let (byte, bit) = slot(self.gram(text, at));
-        self.map.get(byte).is_some_and(|byte| byte & bit != 0)
-    }
+/// Bytes of a needle that the map of starts knows: as many as a word has and every needle has.
+const START_BYTES: usize = 8;
 
-    /// The gram at `at`; beyond the end of the text there are zeros.
-    #[inline]
-    fn gram(&self, text: &[u8], at: usize) -> u64 {
-        let rest = text.get(at..).unwrap_or_default();
-        let word = rest.first_chunk().map_or_else(|| padded(rest), |word| u64::from_le_bytes(*word));
-        word & self.gram_mask
-    }
+/// The `len` bytes at `at` as a number; beyond the end of the text there are zeros.
+#[inline]
+fn gram(text: &[u8], at: usize, len: usize) -> u64 {
+    let rest = text.get(at..).unwrap_or_default();
+    let word = rest.first_chunk().map_or_else(|| padded(rest), |word| u64::from_le_bytes(*word));
+    word & (u64::MAX >> (64 - 8 * len))
 }
 
 #[cold]
@@ -153,11 +154,31 @@ fn padded(rest: &[u8]) -> u64 {
     rest.iter().take(8).rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Where in the bit map a gram's bit is: multiplicative hashing with the golden ratio (Knuth, volume 3, section 6.4).
-#[inline]
-fn slot(gram: u64) -> (usize, u8) {
-    let hash = gram.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - HASH_BITS);
-    #[expect(clippy::cast_possible_truncation, reason = "the hash has HASH_BITS bits")]
-    let hash = hash as usize;
-    (hash >> 3, 1 << (hash & 7))
+/// A set of numbers that may also contain others.
+struct BitMap(Vec<u8>);
+
+impl BitMap {
+    fn new() -> Self {
+        Self(vec![0; 1 << (MAP_BITS - 3)])
+    }
+
+    fn insert(&mut self, value: u64) {
+        let (byte, bit) = Self::slot(value);
+        if let Some(byte) = self.0.get_mut(byte) {
+            *byte |= bit;
+        }
+    }
+
+    #[inline]
+    fn contains(&self, value: u64) -> bool {
+        let (byte, bit) = Self::slot(value);
+        self.0.get(byte).is_some_and(|byte| byte & bit != 0)
+    }
+
+    /// Byte and bit of a value: multiplicative hashing with the golden ratio (Knuth, volume 3, section 6.4).
+    #[inline]
+    fn slot(value: u64) -> (usize, u8) {
+        let hash = value.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - MAP_BITS);
+        (usize::try_from(hash >> 3).unwrap_or(usize::MAX), 1 << (hash & 7))
+    }
 }

@@ -11,10 +11,11 @@
 //!   of a longer base64 text, and by themselves also wrapped at 64 or 76 characters), in hexadecimal,
 //!   percent-encoded, or JSON-escaped once or twice. Hexadecimal digits are all lower or all upper case.
 //! - Of a value (or line) of more than 128 bytes, each piece of 128 bytes counts as a secret, at fixed offsets.
-//! - Credentials of well-known shapes are replaced even when nobody named them: keys of Anthropic, OpenAI, GitHub,
+//! - Credentials of well-known shapes are replaced even when nobody named them: keys of Anthropic, `OpenAI`, GitHub,
 //!   GitLab, AWS, Slack, Google, Stripe, npm and age, JSON Web Tokens, `Bearer` and `Authorization` values, armoured
 //!   private keys, user and password of URLs.
-//! - The result doesn't depend on how a stream is split, and memory is bounded.
+//! - The result doesn't depend on how a stream is split, and a stream holds back less than 2 KiB.
+//! - A replacement can't put a secret together: the marker is chosen so that no needle can share a byte with it.
 //! - [`Redacted`] text is redacted, sanitized ([`Sanitizer`]), and redacted again: the first pass sees a secret with
 //!   control characters or invalid UTF-8 in it, the second one what was put together by taking such characters out.
 //! - Neither errors nor `Debug` show a secret.
@@ -29,8 +30,8 @@
 //! inside a longer base64 text stay. A part of a line isn't a secret: of `KEY=value` in a multi-line file the value
 //! alone isn't known. The remedy for all of these is that the program never holds the key, not a better redactor.
 //!
-//! Memory isn't zeroed on drop: the needles are in the states of an automaton that can't be, and so are the buffers
-//! of whoever read the secret. A supervisor is its own non-dumpable process for that reason.
+//! Memory isn't zeroed on drop: nor are the buffers of whoever read the secret, or the texts that quote it. What
+//! protects the memory of a process that holds secrets is that others can't read it.
 
 mod encode;
 mod exact;
@@ -60,7 +61,14 @@ pub const MARKER: &str = MARKERS[0];
 
 /// Markers in order of preference. One is skipped if a needle could overlap with it: a secret that ends in `[` would
 /// otherwise be put together again by the marker of what follows it.
-const MARKERS: [&str; 4] = ["[redacted]", "<redacted>", "(redacted)", "*redacted*"];
+const MARKERS: [&str; 6] = [
+    "[redacted]",
+    "<redacted>",
+    "(redacted)",
+    "*redacted*",
+    "\u{27e6}redacted\u{27e7}",
+    "\u{2588}redacted\u{2588}",
+];
 
 /// Replaces known secrets and credentials of well-known shapes. Cheap to clone.
 #[derive(Clone)]
@@ -192,7 +200,7 @@ impl RedactorBuilder {
         }
         let fits = |marker: &&&str| !needles.iter().any(|needle| overlaps(needle, marker.as_bytes()));
         let marker = MARKERS.iter().find(fits).ok_or(RedactorError::NoMarker)?;
-        let exact = Exact::new(&needles).map_err(|_| RedactorError::TooManySecrets)?;
+        let exact = Exact::new(needles);
         Ok(Redactor { inner: Arc::new(Inner { exact, rules: self.rules, marker }) })
     }
 }
@@ -234,7 +242,4 @@ pub enum RedactorError {
     /// Every marker could become part of a secret.
     #[error("no marker for redacted text differs from every secret")]
     NoMarker,
-    /// The secrets together are too large for one search.
-    #[error("too many secrets to be redacted")]
-    TooManySecrets,
 }

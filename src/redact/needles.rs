@@ -11,8 +11,8 @@ pub const MIN_SECRET_BYTES: usize = 8;
 
 /// Most bytes of one secret value.
 ///
-/// Every byte of a value costs about 25 bytes of needles; a Kubernetes Secret may hold 1 MiB, and a value of that
-/// size is a data set rather than a credential.
+/// A byte of a value costs up to 400 bytes of needles where most of it is punctuation; a Kubernetes Secret may hold
+/// 1 MiB, and a value of that size is a data set rather than a credential.
 pub const MAX_SECRET_BYTES: usize = 64 * 1024;
 
 /// Fewest bytes of a line (without the white space around it) of a multi-line value that is a needle of its own.

@@ -325,7 +325,7 @@ fn userinfo(place: &Place<'_>) -> Verdict {
     }
 }
 
-/// A private key in PEM (RFC 7468) or OpenPGP armour, from its first line to its last.
+/// A private key in PEM (RFC 7468) or `OpenPGP` armour, from its first line to its last.
 fn private_key(place: &Place<'_>) -> Verdict {
     const MAX_LABEL: usize = 48;
     let label = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ';

@@ -82,20 +82,18 @@ impl Sanitizer {
             self.state = State::Text;
         }
         match (self.state, symbol) {
-            // A new sequence, a line end or CAN and SUB break off whatever is unfinished.
             (State::Str, '\u{1b}') => self.state = State::StrEscape,
             (_, '\u{1b}') => self.state = State::Escape,
-            (_, '\n' | '\r' | '\u{18}' | '\u{1a}') => self.text(symbol, out),
-            (State::Text, _) => self.text(symbol, out),
+            // A line end or CAN and SUB break off whatever is unfinished.
+            (State::Text, _) | (_, '\n' | '\r' | '\u{18}' | '\u{1a}') => self.text(symbol, out),
             (State::Escape, '[') => self.state = State::Control,
             (State::Escape, ']' | 'P' | 'X' | '^' | '_') => self.state = State::Str,
-            (State::Escape, ' '..='/') => {}
-            (State::Escape, '0'..='~') => self.state = State::Text,
-            (State::Control, ' '..='?') => {}
-            (State::Control, '@'..='~') => self.state = State::Text,
+            (State::Escape, '0'..='~')
+            | (State::Control, '@'..='~')
+            | (State::Str, '\u{7}' | '\u{9c}')
+            | (State::StrEscape, '\\') => self.state = State::Text,
+            (State::Escape, ' '..='/') | (State::Control, ' '..='?') | (State::Str, _) => {}
             (State::Escape | State::Control, _) => self.text(symbol, out),
-            (State::Str, '\u{7}' | '\u{9c}') | (State::StrEscape, '\\') => self.state = State::Text,
-            (State::Str, _) => {}
             // Any other escape ends the string and is one of its own.
             (State::StrEscape, _) => {
                 self.state = State::Escape;
@@ -144,4 +142,89 @@ fn is_invisible(symbol: char) -> bool {
         | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
         || u32::from(symbol) & 0xfffe == 0xfffe
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use regex::Regex;
+
+    use super::*;
+
+    fn sanitized(text: &[u8]) -> String {
+        let mut out = String::new();
+        let mut sanitizer = Sanitizer::default();
+        sanitizer.push(text, &mut out);
+        sanitizer.finish(&mut out);
+        out
+    }
+
+    #[test]
+    fn sequences_are_removed_and_text_stays() {
+        let cases: [(&[u8], &str); 16] = [
+            (b"\x1b[1;31mred\x1b[0m text", "red text"),
+            (b"\x1b]8;;https://x\x1b\\link\x1b]8;;\x07.", "link."),
+            (b"\x1bPdevice\x1b\\a\x1b_app\x1b\\b\x1b^pm\x1b\\c\x1bXsos\x1b\\d", "abcd"),
+            ("\u{9b}31mred\u{9d}0;t\u{9c}.".as_bytes(), "red."),
+            (b"\x1b(Bascii\x1b7\x1b8\x1bM", "ascii"),
+            (b"\x1b]0;unfinished\nnext line", "\nnext line"),
+            (b"\x1b]0;title\x1b[31mred", "red"),
+            (b"\x1b[31\x1b[32mgreen", "green"),
+            (b"\x1b[3\x18m", "m"),
+            ("\u{1b}\u{f6}".as_bytes(), "\u{f6}"),
+            (b"a\r\nb\rc\n\rd\te", "a\nb\nc\n\nd\te"),
+            ("a\u{85}b\u{2028}c\u{2029}d".as_bytes(), "a\nb\nc\nd"),
+            (b"a\0b\x07c\x08d\x7fe\x0bf\x0cg", "abcdefg"),
+            ("\u{202e}evil\u{2066}\u{2069}\u{200e}\u{61c}".as_bytes(), "evil"),
+            ("in\u{200b}vis\u{2060}ib\u{feff}le\u{e0041}\u{fe0f}".as_bytes(), "invisible"),
+            (b"a\xffb\xe2\x82", "a\u{fffd}b\u{fffd}"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(sanitized(text), expected, "{}", text.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn an_unfinished_sequence_swallows_a_bounded_text() {
+        let text = format!("\u{1b}]0;{}", "x".repeat(10_000));
+        let swallowed = text.len() - sanitized(text.as_bytes()).len();
+        assert!(swallowed <= MAX_SEQUENCE as usize + 1, "{swallowed}");
+    }
+
+    #[test]
+    fn nothing_that_unicode_calls_control_bidirectional_or_ignorable_stays() {
+        let hidden =
+            Regex::new(r"[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}--\t\n]");
+        let hidden = hidden.expect("a valid pattern");
+        // A line end after each, since it breaks off any escape sequence.
+        let all: String = ('\0'..=char::MAX).flat_map(|symbol| [symbol, '\n']).collect();
+        let out = sanitized(all.as_bytes());
+        assert_eq!(hidden.find(&out).map(|found| found.as_str().escape_unicode().to_string()), None);
+        assert!(out.len() > all.len() / 2);
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_and_repetition_change_nothing(
+            text in prop::collection::vec(
+                prop_oneof![
+                    any::<u8>().prop_map(|byte| vec![byte]),
+                    any::<char>().prop_map(|symbol| symbol.to_string().into_bytes()),
+                    prop::sample::select(&["\u{1b}", "\u{1b}[", "\u{1b}]", "\u{9d}", "\\", "\r", "\n", "m", "\u{7}"][..])
+                        .prop_map(|part| part.as_bytes().to_vec()),
+                ],
+                0..40,
+            ).prop_map(|parts| parts.concat()),
+        ) {
+            let whole = sanitized(&text);
+            let mut out = String::new();
+            let mut sanitizer = Sanitizer::default();
+            for byte in &text {
+                sanitizer.push(&[*byte], &mut out);
+            }
+            sanitizer.finish(&mut out);
+            prop_assert_eq!(&out, &whole);
+            prop_assert_eq!(sanitized(whole.as_bytes()), whole);
+        }
+    }
 }

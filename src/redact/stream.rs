@@ -150,7 +150,7 @@ impl RedactStream {
     /// The first position that may be the start of a needle or literal whose end hasn't arrived.
     fn settled(&self, exact: Option<&Exact>, rules: bool) -> usize {
         let open = |at: &usize| {
-            exact.is_some_and(|exact| exact.walk(&self.text, *at).open)
+            exact.is_some_and(|exact| exact.look_up(&self.text, *at).open)
                 || (rules && rules::may_begin(self.text.get(*at..).unwrap_or_default()))
         };
         let first = self.done.max(self.text.len().saturating_sub(self.redactor.held_back()));

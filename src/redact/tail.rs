@@ -52,9 +52,8 @@ impl Tail {
     /// The state after `byte`, or `None` if the match ends before it.
     pub(super) fn step(self, byte: u8) -> Option<Self> {
         match self {
-            Self::None => None,
+            Self::None | Self::Key { lines: LAST_LINE_RUNS, .. } => None,
             Self::Class(class) => class.has(byte).then_some(self),
-            Self::Key { lines: LAST_LINE_RUNS, .. } => None,
             Self::Key { lines, dashes } if byte == b'-' => Some(if dashes + 1 == ARMOUR_DASHES {
                 Self::Key { lines: lines + 1, dashes: 0 }
             } else {

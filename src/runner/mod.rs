@@ -37,6 +37,7 @@ pub struct Arguments {
 /// Runs the runner until its agent is over or its supervisor is gone.
 ///
 /// The code is 0 after a delivered report or an ordered end, and 1 otherwise, with one line on standard error.
+#[must_use]
 pub fn main(arguments: &Arguments) -> ExitCode {
     match shell::run(arguments) {
         Ok(()) => ExitCode::SUCCESS,

@@ -28,6 +28,7 @@ pub struct Kept {
 
 impl Kept {
     /// Whether bytes are missing at the beginning.
+    #[must_use]
     pub const fn is_truncated(&self) -> bool {
         self.total > self.bytes.len() as u64
     }
@@ -35,6 +36,7 @@ impl Kept {
 
 impl Tail {
     /// An empty tail that will keep at most `cap` bytes.
+    #[must_use]
     pub const fn new(cap: usize) -> Self {
         Self { cap, kept: VecDeque::new(), total: 0 }
     }
@@ -49,6 +51,7 @@ impl Tail {
     }
 
     /// Ends the stream and cuts its tail at a code point.
+    #[must_use]
     pub fn finish(self) -> Kept {
         let Self { kept, total, .. } = self;
         let mut bytes = Vec::from(kept);

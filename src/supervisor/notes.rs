@@ -58,6 +58,7 @@ fn incomplete(reason: Incomplete) -> Option<&'static str> {
 }
 
 /// Paths as one line: a name can hold anything, so each is quoted and escaped.
+#[expect(clippy::unnecessary_debug_formatting, reason = "the quotes and escapes are what is wanted")]
 fn names(paths: &[PathBuf]) -> String {
     let named: Vec<String> = paths.iter().take(NAMED).map(|path| format!("{path:?}")).collect();
     let more = paths.len().saturating_sub(NAMED);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::Instant;
+use tracing::{debug, trace};
 
 use super::control::{Control, Order, Ready};
 use super::launch::{self, Programs};
@@ -27,7 +28,7 @@ const HELLO_LIMIT: Duration = Duration::from_secs(10);
 /// After deadline, grace and the five seconds that processes have to vanish: how long the runner may take to say so.
 const REPORT_MARGIN: Duration = Duration::from_secs(30);
 /// Longest time for the diff of a finished run.
-const DIFF_LIMIT: Duration = Duration::from_secs(120);
+const DIFF_LIMIT: Duration = Duration::from_mins(2);
 /// Bytes read from the runner at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -176,7 +177,10 @@ impl Session<'_> {
             both = async { tokio::join!(workspace, runner) } => match both {
                 (Err(error), _) => Err(workspace_failure(&error)),
                 (_, Err(_)) => Err(failure(Code::RuntimeUnavailable, "RUNNER_NOT_STARTED")),
-                (Ok(prepared), Ok(runner)) => Ok((prepared, runner)),
+                (Ok(prepared), Ok(runner)) => {
+                    debug!(run = %self.spec.id, notes = prepared.notes.len(), "workspace and runner are ready");
+                    Ok((prepared, runner))
+                }
             },
         }
     }
@@ -258,11 +262,14 @@ impl Session<'_> {
                     return Ok(Finished { report, stdout });
                 }
                 Ok(Event::Record(Ok(Some(ToSupervisor::Output { stream, bytes })))) => {
+                    trace!(run = %self.spec.id, ?stream, bytes = bytes.len(), "output");
                     if let Some(live) = &mut live {
                         live.push(stream, &bytes);
                     }
                 }
-                Ok(Event::Record(Ok(Some(ToSupervisor::Started { .. })))) => {}
+                Ok(Event::Record(Ok(Some(ToSupervisor::Started { pid })))) => {
+                    debug!(run = %self.spec.id, pid, "the agent was started");
+                }
                 Ok(Event::Record(Err(_) | Ok(Some(ToSupervisor::Hello { .. })))) => {
                     return Err(failure(Code::InvalidExecResult, "PROTOCOL"));
                 }
@@ -284,9 +291,18 @@ impl Session<'_> {
             ..Outcome::default()
         };
         match finished {
-            Err(failure) => outcome.failure = Some(failure),
+            Err(failure) => {
+                debug!(run = %self.spec.id, code = failure.code.name(), "the runner did not report");
+                outcome.failure = Some(failure);
+            }
             Ok(Finished { report, stdout }) => {
-                outcome.execution = Some(launch::execution(&report));
+                let execution = launch::execution(&report);
+                debug!(
+                    run = %self.spec.id, end = ?execution.end, exit_code = execution.exit_code,
+                    stdout = execution.stdout.bytes, stderr = execution.stderr.bytes,
+                    milliseconds = execution.duration_ms, "the agent has ended"
+                );
+                outcome.execution = Some(execution);
                 let executable = &self.sandbox.executable;
                 let raw =
                     output::worker::evaluate(executable, &order.output, &stdout, report.stdout.truncated)
@@ -308,6 +324,7 @@ impl Session<'_> {
             }
         };
         if let Some(change) = &change {
+            debug!(run = %self.spec.id, files = change.totals.files, whole = change.is_complete(), "the workspace was compared");
             outcome.notes.extend(notes::of_change(change, redactor));
             outcome.diff = Some(summary(change, redactor));
         }
@@ -327,12 +344,15 @@ impl<'a> Live<'a> {
         Self { session, stdout: redactor.text_stream(), stderr: redactor.text_stream() }
     }
 
+    /// Shows everything at once but what may be the beginning of a secret: the agent may say nothing more for a long time.
     fn push(&mut self, stream: Stream, bytes: &[u8]) {
-        let text = match stream {
-            Stream::Stdout => self.stdout.push(bytes),
-            Stream::Stderr => self.stderr.push(bytes),
+        let redacted = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
         };
-        self.show(stream, text);
+        let (decided, settled) = (redacted.push(bytes), redacted.flush());
+        self.show(stream, decided);
+        self.show(stream, settled);
     }
 
     fn finish(self) {

@@ -8,7 +8,7 @@ use caisson::protocol::{
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Supervisor, is_alive, live_sh, pid_after, run, sh, wait_for};
+use crate::support::{Supervisor, TOKEN, is_alive, live_sh, path_in, pid_after, run, sh, wait_for};
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -147,7 +147,7 @@ fn a_supervisor_that_breaks_the_protocol_is_a_lost_one() {
 #[test]
 fn a_killed_runner_takes_the_agent_with_it() {
     let mut supervisor = Supervisor::start();
-    supervisor.launch(&live_sh("trap '' TERM HUP; echo agent $$; while :; do sleep 1000; done"));
+    supervisor.launch(&live_sh("trap '' TERM HUP; echo agent $$; exec sleep 1000"));
     let output = supervisor.read_until(Stream::Stdout, "\n");
     let agent = pid_after(&output, "agent ");
     supervisor.runner.kill().unwrap();
@@ -193,8 +193,11 @@ fn too_many_processes_end_the_agent() {
 }
 
 #[test]
-fn a_fork_bomb_is_contained() {
-    let mut launch = sh("f() { f | f & }; f; while :; do :; done");
+fn a_tree_that_doubles_itself_is_contained() {
+    // A fork bomb that would stop at some thousand processes if nobody stopped it earlier.
+    let script =
+        "f() { [ $1 -lt 10 ] || exec sleep 1000; f $(($1 + 1)) | f $(($1 + 1)) & }; f 0; while :; do :; done";
+    let mut launch = sh(script);
     launch.limits.processes = Some(64);
     let report = run(&launch).report;
     assert_eq!(report.outcome, Outcome::Ended(Ended::ProcessLimit), "{report:?}");
@@ -215,4 +218,30 @@ fn orphans_are_reaped_while_the_agent_runs() {
         grace: Duration::from_secs(5),
     }));
     assert_eq!(supervisor.finish().report.leftovers, 0);
+}
+
+/// The hello then fails to be sent, at a moment when nothing else is there to wake the runner.
+#[test]
+fn a_supervisor_that_hangs_up_before_the_hello_ends_the_runner() {
+    use std::io::Write as _;
+    for _ in 0..100 {
+        let directory = tempfile::TempDir::new().unwrap();
+        let socket = path_in(&directory, "socket");
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let mut runner = std::process::Command::new(env!("CARGO_BIN_EXE_caisson"))
+            .arg("runner")
+            .arg("--socket")
+            .arg(&socket)
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        runner.stdin.take().unwrap().write_all(&TOKEN).unwrap();
+        let mut pending =
+            [nix::poll::PollFd::new(std::os::fd::AsFd::as_fd(&listener), nix::poll::PollFlags::POLLIN)];
+        nix::poll::poll(&mut pending, nix::poll::PollTimeout::NONE).unwrap();
+        // Closes the connection too, which nobody has accepted.
+        drop(listener);
+        wait_for("the runner to end", || runner.try_wait().unwrap().is_some());
+    }
 }

@@ -14,42 +14,46 @@ use caisson::protocol::{
 use tempfile::TempDir;
 
 /// Longer than anything takes that works, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-pub const TOKEN: [u8; 32] = *b"one token, known to the two only";
+pub(crate) const TOKEN: [u8; 32] = *b"one token, known to the two only";
 
-pub struct Supervisor {
-    pub directory: TempDir,
-    pub runner: Child,
+pub(crate) struct Supervisor {
+    pub(crate) directory: TempDir,
+    pub(crate) runner: Child,
     stream: Option<UnixStream>,
     decoder: Decoder<ToSupervisor>,
     unread: Vec<u8>,
 }
 
 /// An [`ToSupervisor::Exited`] record, and the live output before it.
-pub struct Finished {
-    pub report: ExecReport,
-    pub stdout: Vec<u8>,
-    pub stderr: Vec<u8>,
+pub(crate) struct Finished {
+    pub(crate) report: ExecReport,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
 }
 
 impl Finished {
-    pub fn stdout_text(&self) -> &str {
+    pub(crate) fn stdout_text(&self) -> &str {
         std::str::from_utf8(&self.stdout).unwrap()
     }
 }
 
 impl Supervisor {
     /// Starts the real runner and accepts its hello.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with(|_| {})
     }
 
-    pub fn start_with(adjust: impl FnOnce(&mut Command)) -> Self {
+    pub(crate) fn start_with(adjust: impl FnOnce(&mut Command)) -> Self {
         Self::start_program(Path::new(env!("CARGO_BIN_EXE_caisson")), TempDir::new().unwrap(), adjust)
     }
 
-    pub fn start_program(program: &Path, directory: TempDir, adjust: impl FnOnce(&mut Command)) -> Self {
+    pub(crate) fn start_program(
+        program: &Path,
+        directory: TempDir,
+        adjust: impl FnOnce(&mut Command),
+    ) -> Self {
         let socket = directory.path().join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
         let mut command = Command::new(program);
@@ -70,35 +74,35 @@ impl Supervisor {
         supervisor
     }
 
-    pub fn runner_pid(&self) -> u32 {
+    pub(crate) fn runner_pid(&self) -> u32 {
         self.runner.id()
     }
 
-    pub fn send(&mut self, record: &ToRunner) {
+    pub(crate) fn send(&mut self, record: &ToRunner) {
         let mut bytes = Vec::new();
         record.encode(&mut bytes).unwrap();
         self.stream.as_mut().unwrap().write_all(&bytes).unwrap();
     }
 
-    pub fn send_raw(&mut self, bytes: &[u8]) {
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         self.stream.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
-    pub fn launch(&mut self, launch: &Launch) {
+    pub(crate) fn launch(&mut self, launch: &Launch) {
         self.send(&ToRunner::Launch(Box::new(launch.clone())));
     }
 
-    pub fn stop(&mut self, reason: StopReason, grace: Duration) {
+    pub(crate) fn stop(&mut self, reason: StopReason, grace: Duration) {
         self.send(&ToRunner::Stop(Stop { reason, grace }));
     }
 
     /// Closes the connection, as a supervisor that dies.
-    pub fn vanish(&mut self) {
+    pub(crate) fn vanish(&mut self) {
         self.stream = None;
     }
 
     /// The next record; `None` at the end of the stream.
-    pub fn receive(&mut self) -> Option<ToSupervisor> {
+    pub(crate) fn receive(&mut self) -> Option<ToSupervisor> {
         let mut buffer = vec![0; 1 << 16];
         loop {
             let mut rest = self.unread.as_slice();
@@ -117,7 +121,7 @@ impl Supervisor {
     }
 
     /// Reads live output of one stream until it contains `marker`.
-    pub fn read_until(&mut self, stream: Stream, marker: &str) -> String {
+    pub(crate) fn read_until(&mut self, stream: Stream, marker: &str) -> String {
         let mut seen = Vec::new();
         while !String::from_utf8_lossy(&seen).contains(marker) {
             match self.receive() {
@@ -130,7 +134,7 @@ impl Supervisor {
     }
 
     /// Reads up to the report, checks that it is the only and last record, and that the runner ends well.
-    pub fn finish(&mut self) -> Finished {
+    pub(crate) fn finish(&mut self) -> Finished {
         loop {
             match self.receive() {
                 Some(ToSupervisor::Exited { report, stdout, stderr }) => {
@@ -145,7 +149,7 @@ impl Supervisor {
     }
 
     /// Waits for the runner to end.
-    pub fn runner_exit(&mut self) -> ExitStatus {
+    pub(crate) fn runner_exit(&mut self) -> ExitStatus {
         let mut status = None;
         wait_for("the runner to end", || {
             status = self.runner.try_wait().unwrap();
@@ -165,14 +169,14 @@ impl Drop for Supervisor {
 }
 
 /// Launches in a new runner and waits for the report.
-pub fn run(launch: &Launch) -> Finished {
+pub(crate) fn run(launch: &Launch) -> Finished {
     let mut supervisor = Supervisor::start();
     supervisor.launch(launch);
     supervisor.finish()
 }
 
 /// An agent that is a shell script, with arguments `$1`, `$2` …
-pub fn sh(script: &str) -> Launch {
+pub(crate) fn sh(script: &str) -> Launch {
     Launch {
         program: "/bin/sh".into(),
         argv: ["sh", "-c", script, "agent"].map(OsString::from).to_vec(),
@@ -191,13 +195,13 @@ pub fn sh(script: &str) -> Launch {
 }
 
 /// The same with live output, which tells a test how far the agent is.
-pub fn live_sh(script: &str) -> Launch {
+pub(crate) fn live_sh(script: &str) -> Launch {
     Launch { live_output: true, ..sh(script) }
 }
 
 /// Waits for a condition, looking every few milliseconds.
 #[expect(clippy::disallowed_methods, reason = "a bound on waiting for a condition")]
-pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
@@ -206,7 +210,7 @@ pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Whether a process exists and isn't a zombie.
-pub fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .ok()
         .and_then(|stat| stat.rsplit_once(')').map(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X'])))
@@ -214,18 +218,18 @@ pub fn is_alive(pid: u32) -> bool {
 }
 
 /// The numbers on lines `NAME PID` of an agent's output.
-pub fn pid_after(output: &str, name: &str) -> u32 {
+pub(crate) fn pid_after(output: &str, name: &str) -> u32 {
     let line = output.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{output}"));
     line.trim().parse().unwrap()
 }
 
 /// A field of `/proc/PID/status` in KiB.
-pub fn status_kib(pid: u32, field: &str) -> u64 {
+pub(crate) fn status_kib(pid: u32, field: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
     line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-pub fn path_in(directory: &TempDir, name: &str) -> PathBuf {
+pub(crate) fn path_in(directory: &TempDir, name: &str) -> PathBuf {
     directory.path().join(name)
 }

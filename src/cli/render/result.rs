@@ -81,7 +81,7 @@ fn headline(result: &TaskResult, seconds: f64, colours: Colours) -> String {
             usage
                 .denials
                 .filter(|denials| *denials > 0)
-                .map(|denials| format!("{denials} tool calls denied")),
+                .map(|denials| format!("{denials} tool call{} denied", plural(denials))),
         );
     }
     if !result.simulated {

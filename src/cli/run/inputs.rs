@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::ObjectMeta;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::now;
 use crate::api::{
-    AgentCliDefinition, AgentCliTask, AgentCliTaskSpec, DefinitionSelector, GitSource, Limits, LogMode,
-    OptionKind, TaskEgress, Workspace,
+    API_VERSION, AgentCliDefinition, AgentCliTask, AgentCliTaskSpec, DefinitionSelector, GitSource, Limits,
+    LogMode, OptionKind, TaskEgress, Workspace,
 };
 use crate::cli::args::RunArgs;
 use crate::cli::catalog::{Catalog, CatalogError, Entry, Origin as Source};
@@ -17,7 +17,7 @@ use crate::cli::documents::{self, ReadError};
 use crate::cli::home::Home;
 use crate::controller::local::{LocalRun, Secrets, inline_prompt};
 use crate::core::decide::{Approvals, Installation, PromptState};
-use crate::core::validate::{Document, Origin, Problem};
+use crate::core::validate::{Document, Origin, Problem, document};
 use crate::executor::process::UNSUPPORTED;
 use crate::supervisor::workspace::{self, Git, WorkspaceError};
 
@@ -37,6 +37,8 @@ pub(super) enum InputError {
     Read(ReadError),
     #[error("{path} is invalid")]
     Invalid { path: PathBuf, problems: Vec<Problem> },
+    #[error("the command line describes no valid task")]
+    Arguments { problems: Vec<Problem> },
     #[error("{path} holds {count} tasks; exactly one is run")]
     NotOneTask { path: PathBuf, count: usize },
     #[error(transparent)]
@@ -45,6 +47,8 @@ pub(super) enum InputError {
     OtherDefinition { wanted: String, given: String },
     #[error("--prompt or --prompt-file is needed")]
     NoPrompt,
+    #[error("--option must be NAME=VALUE")]
+    OptionForm,
     #[error("promptFrom names a config map, which only a cluster has; use --definition and --prompt-file")]
     PromptFrom,
     #[error("the task names a repository of its own, so --workspace can't be used")]
@@ -63,9 +67,9 @@ impl InputError {
     /// Every problem of an invalid manifest.
     pub(super) fn problems(&self) -> &[Problem] {
         match self {
-            Self::Invalid { problems, .. } | Self::Definition(CatalogError::Invalid { problems, .. }) => {
-                problems
-            }
+            Self::Invalid { problems, .. }
+            | Self::Arguments { problems }
+            | Self::Definition(CatalogError::Invalid { problems, .. }) => problems,
             _ => &[],
         }
     }
@@ -85,7 +89,8 @@ pub(super) async fn request(arguments: &RunArgs, home: &Home, git: &Git) -> Resu
     if let (PromptState::Present(prompt), None) = (&prompt, &manifest) {
         spec.prompt = Some(prompt.as_str().to_owned());
     }
-    overrides(&mut spec, arguments, &entry.definition);
+    overrides(&mut spec, arguments, &entry.definition)?;
+    check_schema(&spec)?;
     if let Some(directory) = &arguments.workspace {
         if spec.workspace.git.is_some() {
             return Err(InputError::TwoWorkspaces);
@@ -210,7 +215,11 @@ fn bare_spec(definition: &AgentCliDefinition) -> AgentCliTaskSpec {
     }
 }
 
-fn overrides(spec: &mut AgentCliTaskSpec, arguments: &RunArgs, definition: &AgentCliDefinition) {
+fn overrides(
+    spec: &mut AgentCliTaskSpec,
+    arguments: &RunArgs,
+    definition: &AgentCliDefinition,
+) -> Result<(), InputError> {
     if let Some(model) = &arguments.model {
         spec.model = Some(model.clone());
     }
@@ -220,15 +229,26 @@ fn overrides(spec: &mut AgentCliTaskSpec, arguments: &RunArgs, definition: &Agen
     if let Some(timeout) = arguments.timeout {
         spec.limits.timeout = Some(timeout);
     }
-    for (name, text) in &arguments.options {
+    for option in &arguments.options {
+        let (name, text) = option.split_once('=').ok_or(InputError::OptionForm)?;
         let kind = definition
             .spec
             .options
             .iter()
-            .find(|option| option.name == *name)
+            .find(|option| option.name == name)
             .map(|option| option.schema.kind);
-        spec.options.insert(name.clone(), option_value(kind, text));
+        spec.options.insert(name.to_owned(), option_value(kind, text));
     }
+    Ok(())
+}
+
+/// What a flag says obeys the schema like what a manifest says. Called before the workspace is filled in, since only the command
+/// line may name a folder of this machine.
+fn check_schema(spec: &AgentCliTaskSpec) -> Result<(), InputError> {
+    let manifest = json!({
+        "apiVersion": API_VERSION, "kind": "AgentCliTask", "metadata": {"name": spec.definition.name}, "spec": spec,
+    });
+    document(manifest).map(drop).map_err(|problems| InputError::Arguments { problems })
 }
 
 /// Text that isn't of the declared type stays text, so that validation says what is wrong with it.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use self::approval::Decision;
@@ -18,10 +18,11 @@ use super::args::{OutputForm, RunArgs};
 use super::catalog::DEMO_AGENT;
 use super::exit::Exit;
 use super::home::Home;
+use super::leftovers;
 use super::render::{self, Colours};
 use super::terminal::Terminal;
 use crate::api::{AgentCliTask, Code};
-use crate::controller::local::{Finished, GRACE, Journal, Leftover, LocalError, LocalRun, Signals};
+use crate::controller::local::{Finished, GRACE, Journal, LocalError, LocalRun, Signals};
 use crate::core::decide::{Facts, Gate, Judgement};
 use crate::executor::process::{ProcessExecutor, Settings};
 use crate::supervisor::workspace::{self, ApplyError, Git, WorkspaceDiff};
@@ -50,8 +51,6 @@ enum RunError {
     NoStateDirectory,
     #[error("can't prepare the run")]
     Prepare(#[source] std::io::Error),
-    #[error("the journal of runs can't be read")]
-    Journal(#[source] crate::controller::local::JournalError),
     #[error("the run broke off")]
     Local(#[source] LocalError),
 }
@@ -81,10 +80,8 @@ struct Run {
 impl Run {
     async fn run(self) -> Result<Exit, RunError> {
         let state = self.home.state.clone().ok_or(RunError::NoStateDirectory)?;
+        leftovers::clean_up(&self.home, self.terminal);
         let journal = Journal::new(state);
-        for leftover in journal.clean_up().map_err(RunError::Journal)? {
-            self.terminal.tell(&left(&leftover));
-        }
         let git = Git::find(&self.home.search_path).map_err(|_| RunError::Input(InputError::NoGit))?;
         let Request { mut run, programs } =
             inputs::request(&self.arguments, &self.home, &git).await.map_err(RunError::Input)?;
@@ -168,7 +165,7 @@ impl Run {
             grace: GRACE,
         };
         let (interrupt, interrupted) = watch::channel(false);
-        let listener = tokio::spawn(listen(interrupt));
+        let listener = tokio::spawn(listen(signals().map_err(RunError::Prepare)?, interrupt));
         let mut progress = Progress::new(self.terminal, self.arguments.follow);
         let executor = |control| -> Arc<dyn crate::executor::Executor> {
             Arc::new(ProcessExecutor::new(settings, control))
@@ -245,11 +242,13 @@ impl Run {
     }
 }
 
-/// Ctrl-C, a closed terminal and a polite kill all mean: end the agent, remove the workspace, then go.
-async fn listen(interrupt: watch::Sender<bool>) {
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let Ok(mut signals) = kinds.into_iter().map(signal).collect::<Result<Vec<_>, _>>() else { return };
-    let [first, second, third] = signals.as_mut_slice() else { return };
+/// Ctrl-C, a closed terminal and a polite kill. From here on they are ours, so this comes before anything exists.
+fn signals() -> std::io::Result<[Signal; 3]> {
+    Ok([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?])
+}
+
+/// They all mean: end the agent, remove the workspace, then go.
+async fn listen([mut first, mut second, mut third]: [Signal; 3], interrupt: watch::Sender<bool>) {
     loop {
         tokio::select! {
             _ = first.recv() => {}
@@ -258,26 +257,6 @@ async fn listen(interrupt: watch::Sender<bool>) {
         }
         interrupt.send_replace(true);
     }
-}
-
-fn left(leftover: &Leftover) -> String {
-    let what = leftover.record.as_ref().map_or_else(
-        || "a run that had not begun".to_owned(),
-        |record| {
-            let fate =
-                if record.granted { "lost: its agent may have run" } else { "its agent was never started" };
-            format!(
-                "the run of {} ({}, {}) was left behind by a caisson that ended: {fate}",
-                record.task, record.definition, record.started_at
-            )
-        },
-    );
-    let processes = match leftover.processes {
-        0 => String::new(),
-        1 => ", 1 process ended".to_owned(),
-        count => format!(", {count} processes ended"),
-    };
-    format!("cleaned up: {what}{processes}\n")
 }
 
 /// The present time, for the controller.

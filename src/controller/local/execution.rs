@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
+use tracing::{debug, trace};
 
 use super::hub::Request;
 use super::journal::Entry;
@@ -51,6 +52,7 @@ impl Execution<'_> {
         loop {
             let plan = decide::decide(&self.run.inputs(), &self.state.observed, self.now());
             self.run.task.status = Some(plan.status);
+            trace!(run = %self.run.run_id(), sandbox = ?self.state.observed.run, actions = plan.actions.len(), "decided");
             self.watcher.status(&self.run.task);
             for action in &plan.actions {
                 self.carry_out(action).await;
@@ -81,6 +83,7 @@ impl Execution<'_> {
     async fn carry_out(&mut self, action: &Action) {
         match action {
             Action::Ensure(spec) => {
+                debug!(run = %spec.id, executor = self.executor.name(), "bringing up the sandbox");
                 let ensured = self.executor.ensure(spec).await.is_ok();
                 // An error doesn't say that nothing exists.
                 let exists = ensured
@@ -95,9 +98,11 @@ impl Execution<'_> {
                 }
             }
             Action::Stop(id, reason) => {
+                debug!(run = %id, ?reason, "stopping the run");
                 let _ = self.executor.stop(id, *reason, GRACE).await;
             }
             Action::Remove(id) => {
+                debug!(run = %id, "removing the run");
                 let _ = self.executor.remove(id).await;
             }
         }
@@ -131,6 +136,8 @@ impl Execution<'_> {
                 } else {
                     Err(Failure { code: Code::Lost, system_code: SystemCode::new("OTHER_ATTEMPT") })
                 };
+                let refused = answer.as_ref().err().map(|refused| refused.code.name());
+                debug!(run = %run, refused, "the grant was asked for");
                 // A supervisor that no longer waits has ended; its state says so.
                 let _ = reply.send(answer);
                 true
@@ -185,6 +192,8 @@ impl Execution<'_> {
         for attempt in 1..=last {
             removed &= remove(executor.as_ref(), &RunId { uid: uid.clone(), attempt }).await;
         }
+        let result = run.task.status.as_ref().and_then(|status| status.result.as_ref());
+        debug!(run = %uid, code = result.and_then(|result| result.code).map(Code::name), "the task is over");
         let mut notes = state.observed.outcome.map(|outcome| outcome.notes).unwrap_or_default();
         // The journal keeps what is left, so that the next command finds it. The result isn't lost over it.
         if !removed || entry.finish().is_err() {

@@ -103,11 +103,12 @@ impl Journal {
         Ok(entry)
     }
 
-    /// Ends and removes what dead runs left, and says what that was. Runs that are alive are left alone.
+    /// Ends and removes what dead runs left, and says for each what that was, or why something of it is still there. Runs that
+    /// are alive are left alone.
     ///
     /// # Errors
-    /// When a process can't be ended or a file can't be removed.
-    pub fn clean_up(&self) -> Result<Vec<Leftover>, JournalError> {
+    /// When the journal as a whole can't be used.
+    pub fn clean_up(&self) -> Result<Vec<Result<Leftover, JournalError>>, JournalError> {
         let runs = match fs::read_dir(self.runs()) {
             Ok(runs) => runs,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -118,10 +119,10 @@ impl Journal {
         for run in runs.flatten() {
             let directory = run.path();
             match lock(&directory.join("lock"), FlockArg::LockExclusiveNonblock) {
-                Ok(_dead) => leftovers.push(remove_dead(&directory)?),
+                Ok(_dead) => leftovers.push(remove_dead(&directory)),
                 Err(error) if error.source.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.source.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
+                Err(error) => leftovers.push(Err(error)),
             }
         }
         Ok(leftovers)
@@ -138,6 +139,12 @@ fn remove_dead(directory: &Path) -> Result<Leftover, JournalError> {
         fs::read(directory.join("record.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let uid = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let processes = process::sweep::Mark::of_task(uid).end_all().map_err(failed)?;
+    // The record goes last: as long as something is left, the next command still knows of what.
+    for entry in fs::read_dir(directory).map_err(failed)?.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            process::remove_tree(&entry.path()).map_err(failed)?;
+        }
+    }
     process::remove_tree(directory).map_err(failed)?;
     Ok(Leftover { record, processes })
 }
@@ -195,6 +202,10 @@ mod tests {
 
     use super::*;
 
+    fn cleaned(journal: &Journal) -> Vec<Leftover> {
+        journal.clean_up().unwrap().into_iter().map(Result::unwrap).collect()
+    }
+
     fn record() -> RunRecord {
         RunRecord {
             task: "task".to_owned(),
@@ -211,12 +222,12 @@ mod tests {
         let journal = Journal::new(root.path().to_owned());
         let mut entry = journal.begin("a", record()).unwrap();
         entry.granted().unwrap();
-        assert_eq!(journal.clean_up().unwrap(), [], "a run that is alive is left alone");
+        assert_eq!(cleaned(&journal), [], "a run that is alive is left alone");
         assert_eq!(journal.begin("a", record()).unwrap_err().source.kind(), io::ErrorKind::WouldBlock);
         drop(entry);
         let granted = RunRecord { granted: true, ..record() };
-        assert_eq!(journal.clean_up().unwrap(), [Leftover { record: Some(granted), processes: 0 }]);
-        assert_eq!(journal.clean_up().unwrap(), []);
+        assert_eq!(cleaned(&journal), [Leftover { record: Some(granted), processes: 0 }]);
+        assert_eq!(cleaned(&journal), []);
         assert!(!journal.runs().join("a").exists());
     }
 
@@ -239,7 +250,7 @@ mod tests {
             let cleaner = scope.spawn(|| {
                 let mut found = Vec::new();
                 while !over.load(Ordering::Relaxed) {
-                    found.extend(journal.clean_up().unwrap());
+                    found.extend(cleaned(&journal));
                 }
                 found
             });

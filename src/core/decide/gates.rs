@@ -1,10 +1,12 @@
 //! The gates, in order. The same function is asked at every pass and once more at the grant.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 
 use crate::api::{
-    APPROVED_BY, APPROVED_DIGEST, AgentCliDefinition, AgentCliTask, AgentCliTaskSpec, Code, ConditionType,
-    DefinitionRef, EffectiveLimits, Preview, REJECTED_BY, Reason, Release,
+    APPROVED_BY, APPROVED_DIGEST, AgentCliDefinition, AgentCliDefinitionSpec, AgentCliTask, AgentCliTaskSpec,
+    CREATED_BY, Code, ConditionType, DefinitionRef, EffectiveLimits, Preview, REJECTED_BY, Reason, Release,
 };
 use crate::core::command::{self, Command, Prompt};
 use crate::core::digest::{self, LOCAL_UID, Subject};
@@ -14,6 +16,9 @@ use crate::core::validate::{self, Origin, Problem};
 use crate::core::{contract, limits};
 use crate::protocol::SystemCode;
 use crate::redact::{Redacted, Redactor};
+
+/// Most bytes of problems in a condition's message: what a person reads at once, and far below what the schema takes.
+const MAX_PROBLEM_BYTES: usize = 8 * 1024;
 
 /// Everything that the gates look at.
 #[derive(Debug, Clone, Copy)]
@@ -115,9 +120,18 @@ impl Refusal {
 
     /// The code's message and every problem, for a condition. Problems quote no values.
     pub fn message(&self) -> Redacted {
-        let problems = self.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let separator = if problems.is_empty() { "" } else { ": " };
-        Redactor::without_secrets().text(&format!("{}{separator}{problems}", self.failure.code.message()))
+        let mut shown = String::new();
+        for (index, problem) in self.problems.iter().map(ToString::to_string).enumerate() {
+            if shown.len() + problem.len() > MAX_PROBLEM_BYTES {
+                // Writing to a String can't fail.
+                let _ = write!(shown, "; and {} more", self.problems.len().saturating_sub(index));
+                break;
+            }
+            shown.push_str(if index == 0 { "" } else { "; " });
+            shown.push_str(&problem);
+        }
+        let separator = if shown.is_empty() { "" } else { ": " };
+        Redactor::without_secrets().text(&format!("{}{separator}{shown}", self.failure.code.message()))
     }
 }
 
@@ -134,7 +148,7 @@ pub struct Facts {
     pub command: Command,
     /// What the sandbox must offer; its id is the caller's to fill in.
     pub run: RunSpec,
-    /// Whether someone has to approve.
+    /// Whether someone has to approve: the definition demands it, or did when the task was first looked at.
     pub approval_required: bool,
     /// Who approved this digest.
     pub approved_by: Option<String>,
@@ -186,6 +200,7 @@ fn facts(inputs: &Inputs<'_>) -> Result<Facts, Refusal> {
     }
     let contract_hash = contract::hash(rules);
     matches_pins(spec, &rules.version, &contract_hash)?;
+    in_cluster(rules, installation.origin)?;
     let problems = validate::task(spec, rules, installation.origin);
     if !problems.is_empty() {
         return Err(Refusal::with(Code::InvalidTask, problems));
@@ -200,7 +215,7 @@ fn facts(inputs: &Inputs<'_>) -> Result<Facts, Refusal> {
     let run = run_spec(task, definition, limits, &release);
     let preview = preview(task, &command, &run, prompt, &installation.unsupported);
     let digest = digest_of(task, installation.origin, prompt, &contract_hash, &release);
-    let approved_by = approved_by(task, &digest);
+    let approved_by = approved_by(task, &digest, installation.approvals);
     let definition = DefinitionRef {
         name: spec.definition.name.clone(),
         uid: definition.metadata.uid.clone().unwrap_or_default(),
@@ -209,7 +224,7 @@ fn facts(inputs: &Inputs<'_>) -> Result<Facts, Refusal> {
         release,
     };
     let egress_unenforced = installation.unsupported.contains(&Unsupported::Egress);
-    let approval_required = rules.requires_approval;
+    let approval_required = rules.requires_approval || already_required(task);
     let approvals = installation.approvals;
     Ok(Facts {
         digest,
@@ -224,11 +239,32 @@ fn facts(inputs: &Inputs<'_>) -> Result<Facts, Refusal> {
     })
 }
 
+/// The pin that pins nothing: where pins must be stated, it says that none is wanted.
+const ANY: &str = "any";
+
 fn matches_pins(spec: &AgentCliTaskSpec, version: &str, contract_hash: &str) -> Result<(), Refusal> {
     let wanted = &spec.definition;
-    let other_version = wanted.version.as_deref().is_some_and(|wanted| wanted != version);
-    let other_contract = wanted.contract_hash.as_deref().is_some_and(|wanted| wanted != contract_hash);
-    if other_version || other_contract { Err(Refusal::of(Code::DefinitionMismatch)) } else { Ok(()) }
+    let other = |wanted: Option<&str>, found| wanted.is_some_and(|wanted| wanted != ANY && wanted != found);
+    if other(wanted.version.as_deref(), version) || other(wanted.contract_hash.as_deref(), contract_hash) {
+        return Err(Refusal::of(Code::DefinitionMismatch));
+    }
+    Ok(())
+}
+
+/// What a definition may leave out for local runs only. Which namespaces a selector allows is decided where their labels are known;
+/// without one, none is.
+fn in_cluster(rules: &AgentCliDefinitionSpec, origin: Origin) -> Result<(), Refusal> {
+    if origin == Origin::Local {
+        return Ok(());
+    }
+    if rules.image.is_none() {
+        let problem = Problem::new(".spec.image", "is required in a cluster");
+        return Err(Refusal::with(Code::DefinitionInvalid, vec![problem]));
+    }
+    if rules.allowed_namespaces.is_none() {
+        return Err(Refusal::of(Code::NamespaceNotAllowed));
+    }
+    Ok(())
 }
 
 /// What can't be had here at all, whoever approves it. What is merely not enforced in a local run is shown in the preview instead.
@@ -359,23 +395,26 @@ fn annotation<'a>(task: &'a AgentCliTask, name: &str) -> Option<&'a str> {
     task.metadata.annotations.as_ref()?.get(name).map(String::as_str)
 }
 
-/// Who approved exactly this digest.
-fn approved_by(task: &AgentCliTask, digest: &str) -> Option<String> {
-    let named = annotation(task, APPROVED_DIGEST)?;
-    (named == digest).then(|| annotation(task, APPROVED_BY).unwrap_or_default().to_owned())
+/// Who approved exactly this digest. The policies say that the approver is the requester and not the creating identity; what they
+/// would have refused doesn't count here either.
+fn approved_by(task: &AgentCliTask, digest: &str, approvals: Approvals) -> Option<String> {
+    let by = annotation(task, APPROVED_BY).unwrap_or_default();
+    let legal =
+        approvals != Approvals::Policies || !by.is_empty() && annotation(task, CREATED_BY) != Some(by);
+    (legal && annotation(task, APPROVED_DIGEST)? == digest).then(|| by.to_owned())
+}
+
+/// Once a task has been told that it needs an approval, a definition that stops asking for one doesn't let it pass.
+fn already_required(task: &AgentCliTask) -> bool {
+    let approval = task.status.as_ref().and_then(|status| status.approval.as_ref());
+    approval.is_some_and(|approval| approval.required)
 }
 
 fn approval(task: &AgentCliTask, facts: &Facts, now: Timestamp) -> Gate {
     if annotation(task, REJECTED_BY).is_some() {
         return Gate::Refused(Refusal::of(Code::ApprovalRejected));
     }
-    // Once a task has waited for an approval, a definition that stops asking for one doesn't let it pass.
-    let asked = task
-        .status
-        .as_ref()
-        .and_then(|status| status.approval.as_ref())
-        .is_some_and(|approval| approval.required);
-    if !(facts.approval_required || asked) || facts.approved_by.is_some() {
+    if !facts.approval_required || facts.approved_by.is_some() {
         return Gate::Open;
     }
     let created = task.metadata.creation_timestamp.as_ref().map(|time| time.0);
@@ -386,5 +425,6 @@ fn approval(task: &AgentCliTask, facts: &Facts, now: Timestamp) -> Gate {
     if expires.is_some_and(|expires| now >= expires) {
         return Gate::Refused(Refusal::of(Code::ApprovalExpired));
     }
-    Gate::WaitForApproval { stale: annotation(task, APPROVED_DIGEST).is_some(), expires }
+    let stale = annotation(task, APPROVED_DIGEST).is_some_and(|named| named != facts.digest);
+    Gate::WaitForApproval { stale, expires }
 }

@@ -3,21 +3,22 @@
 //! [`decide`] is total and synchronous. It asks no clock, no environment and no chance; the same inputs give the same plan, and
 //! any crash while a plan is carried out is safe, because the next pass decides again from what it finds.
 
+mod follow;
 mod gates;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+pub use follow::{REPORT_SECONDS, START_SECONDS};
 pub use gates::{Approvals, Facts, Gate, Inputs, Installation, Judgement, PromptState, Refusal, judge};
 
-use super::outcome::{Failure, Outcome};
+use super::outcome::Outcome;
 use super::plan::{Action, Plan, RunId, RunSpec};
 use super::status::{self, Writer, whole_seconds};
 use crate::api::{
     AgentCliTask, AgentCliTaskStatus, Approval, CANCEL, Cancel, Code, ConditionStatus, ConditionType, Launch,
     Reason, TaskResult,
 };
-use crate::protocol::StopReason;
 use crate::redact::Redacted;
 
 /// Attempts to bring up a sandbox. None of them starts an agent: that takes the grant, and there is at most one.
@@ -28,7 +29,7 @@ pub const MAX_ATTEMPTS: i64 = 3;
 pub struct Observed {
     /// The sandbox of the present attempt.
     pub run: RunState,
-    /// What its supervisor reported.
+    /// What the supervisor of the present attempt reported.
     pub outcome: Option<Outcome>,
 }
 
@@ -61,20 +62,34 @@ pub fn decide(inputs: &Inputs<'_>, observed: &Observed, now: Timestamp) -> Plan 
 
 /// Whether the agent may be started now: every gate once more, at the last moment before it.
 ///
+/// # Guarantees
+/// Nothing is granted twice, without a launch, or after the end. What is granted is what the launch was decided for.
+///
 /// # Errors
-/// The refusal, when some gate has closed since the decision to launch, or when what would run isn't what was approved.
+/// The refusal, when some gate has closed since the decision to launch, or when what would run isn't what was launched.
 pub fn grant(inputs: &Inputs<'_>, now: Timestamp) -> Result<Facts, Refusal> {
     let status = inputs.task.status.as_ref();
-    let cancelled = status.is_some_and(|status| status.cancel.is_some()) || cancel_asked(inputs.task);
-    if cancelled {
+    if status.is_some_and(|status| status.cancel.is_some()) || cancel_asked(inputs.task) {
         return Err(Refusal::of(Code::Cancelled));
     }
-    let launched = status.and_then(|status| status.digest.as_deref());
+    let Some((status, launch)) = status.and_then(|status| Some((status, status.launch.as_ref()?))) else {
+        return Err(Refusal::of(Code::Cancelled));
+    };
+    if status.finished_at.is_some() {
+        let code = status.result.as_ref().and_then(|result| result.code);
+        return Err(Refusal::of(code.unwrap_or(Code::Cancelled)));
+    }
+    if launch.grant.is_some() {
+        return Err(Refusal::of(Code::Lost));
+    }
     let Judgement { gate, facts } = judge(inputs, now);
     match (gate, facts) {
         (Gate::Refused(refusal), _) => Err(refusal),
-        (Gate::Open, Some(facts)) if launched == Some(facts.digest.as_str()) => Ok(facts),
-        _ => Err(Refusal::of(Code::DefinitionDrifted)),
+        (_, Some(facts)) if status.digest.as_deref() != Some(facts.digest.as_str()) => {
+            Err(Refusal::of(Code::DefinitionDrifted))
+        }
+        (Gate::Open, Some(facts)) => Ok(facts),
+        _ => Err(Refusal::of(Code::ApprovalExpired)),
     }
 }
 
@@ -119,20 +134,16 @@ impl Pass<'_> {
     fn step(&mut self) {
         let judgement = judge(self.inputs, self.now);
         self.status.observed_generation = self.inputs.task.metadata.generation.unwrap_or(0);
-        let granted = self.status.launch.as_ref().is_some_and(|launch| launch.grant.is_some());
-        if !granted {
-            self.write_facts(&judgement);
-        }
-        if let Some(outcome) = &self.observed.outcome {
-            self.finish(status::result(outcome), Reason::Succeeded);
-        } else if self.status.launch.is_some() {
-            self.follow(granted, judgement);
+        if self.status.launch.is_some() {
+            self.follow(judgement);
         } else {
+            self.write_facts(&judgement);
             self.pass_gates(judgement);
         }
     }
 
-    /// What would run, for the person who approves it.
+    /// What would run, for the person who approves it. A launch fixes it: a sandbox that was planned for something else is never
+    /// granted.
     fn write_facts(&mut self, judgement: &Judgement) {
         let Some(facts) = &judgement.facts else { return };
         self.status.digest = Some(facts.digest.clone());
@@ -153,20 +164,22 @@ impl Pass<'_> {
             Gate::WaitForApproval { stale, expires } => self.wait_for_approval(stale, expires),
             Gate::Open => {
                 if let Some(facts) = judgement.facts {
-                    self.launch(&facts, 1);
+                    self.launch(&facts, 1, None);
                 }
             }
         }
     }
 
     fn refuse(&mut self, refusal: &Refusal) {
-        let now = self.now;
-        let mut writer = Writer { status: &mut self.status, now };
-        if refusal.gate != ConditionType::Validated {
-            writer.fixed(ConditionType::Validated, ConditionStatus::True, Reason::Valid, "valid");
+        // A cancelled task says nothing new about any gate.
+        if refusal.failure.code != Code::Cancelled {
+            let mut writer = Writer { status: &mut self.status, now: self.now };
+            if refusal.gate != ConditionType::Validated {
+                writer.fixed(ConditionType::Validated, ConditionStatus::True, Reason::Valid, "valid");
+            }
+            let reason = Reason::Failure(refusal.failure.code);
+            writer.set(refusal.gate, ConditionStatus::False, reason, refusal.message());
         }
-        let reason = Reason::Failure(refusal.failure.code);
-        writer.set(refusal.gate, ConditionStatus::False, reason, refusal.message());
         self.finish(status::failed(&refusal.failure), Reason::Succeeded);
     }
 
@@ -194,20 +207,31 @@ impl Pass<'_> {
     }
 
     /// Decides the attempt. The status is written before the sandbox exists, so that a crash in between is seen.
-    fn launch(&mut self, facts: &Facts, attempt: i64) {
+    fn launch(&mut self, facts: &Facts, attempt: i64, not_before: Option<Timestamp>) {
         self.run.attempt = attempt;
         self.status.launch = Some(Launch {
             attempt,
             at: Time(whole_seconds(self.now)),
-            not_before: None,
+            not_before: not_before.map(Time),
             pod_name: None,
             grant: None,
         });
+        self.write_start(facts);
+        self.wake_at = not_before;
+        if not_before.is_none() {
+            self.ensure(facts);
+        }
+    }
+
+    /// Writes that every gate is open and the sandbox is on its way.
+    fn write_start(&mut self, facts: &Facts) {
         let at = Time(whole_seconds(self.now));
-        if let (Some(approval), Some(by)) = (&mut self.status.approval, &facts.approved_by) {
+        if let (Some(approval), Some(by)) = (&mut self.status.approval, &facts.approved_by)
+            && (approval.by.as_ref(), approval.digest.as_ref()) != (Some(by), Some(&facts.digest))
+        {
             approval.by = Some(by.clone());
             approval.digest = Some(facts.digest.clone());
-            approval.at.get_or_insert(at);
+            approval.at = Some(at);
         }
         let mut writer = Writer { status: &mut self.status, now: self.now };
         writer.fixed(ConditionType::Validated, ConditionStatus::True, Reason::Valid, "valid");
@@ -225,81 +249,10 @@ impl Pass<'_> {
             "being prepared",
         );
         writer.active(Reason::Starting, "the sandbox is being started", false);
-        self.ensure(facts);
     }
 
     fn ensure(&mut self, facts: &Facts) {
         self.actions.push(Action::Ensure(Box::new(RunSpec { id: self.run.clone(), ..facts.run.clone() })));
-    }
-
-    /// A task that was launched: see it through, never start it again after its grant.
-    fn follow(&mut self, granted: bool, judgement: Judgement) {
-        let sandbox_is_gone = matches!(self.observed.run, RunState::Absent | RunState::Ended);
-        if sandbox_is_gone && granted {
-            // The agent may have run. Nobody can tell, so nobody runs it again.
-            return self
-                .finish(status::failed(&Failure { code: Code::Lost, system_code: None }), Reason::Succeeded);
-        }
-        if self.status.cancel.is_some() {
-            return self.stop_or_refuse(
-                sandbox_is_gone,
-                StopReason::Cancelled,
-                &Refusal::of(Code::Cancelled),
-            );
-        }
-        if self.inputs.definition.is_some_and(|definition| definition.spec.retired) {
-            let refusal = Refusal::of(Code::DefinitionRetired);
-            return self.stop_or_refuse(sandbox_is_gone, StopReason::Retired, &refusal);
-        }
-        match (granted, judgement.gate, judgement.facts) {
-            (true, ..) => self.running(),
-            (false, Gate::Refused(refusal), _) => self.refuse(&refusal),
-            (false, Gate::Open, Some(facts)) => self.bring_up(sandbox_is_gone, &facts),
-            // An approval was withdrawn or became stale: fence this attempt; the grant is refused anyway.
-            (false, ..) => self.refuse(&Refusal::of(Code::DefinitionDrifted)),
-        }
-    }
-
-    fn stop_or_refuse(&mut self, sandbox_is_gone: bool, reason: StopReason, refusal: &Refusal) {
-        if sandbox_is_gone {
-            return self.refuse(refusal);
-        }
-        self.actions.push(Action::Stop(self.run.clone(), reason));
-        Writer { status: &mut self.status, now: self.now }.active(
-            Reason::Stopping,
-            "the agent is being ended",
-            false,
-        );
-    }
-
-    fn bring_up(&mut self, sandbox_is_gone: bool, facts: &Facts) {
-        let attempt = self.run.attempt;
-        match self.observed.run {
-            RunState::Ended if attempt >= MAX_ATTEMPTS => {
-                self.finish(
-                    status::failed(&Failure { code: Code::ExecFailed, system_code: None }),
-                    Reason::Succeeded,
-                );
-            }
-            RunState::Ended => {
-                self.actions.push(Action::Remove(self.run.clone()));
-                self.launch(facts, attempt + 1);
-            }
-            _ if sandbox_is_gone => self.ensure(facts),
-            _ => {}
-        }
-    }
-
-    fn running(&mut self) {
-        let mut writer = Writer { status: &mut self.status, now: self.now };
-        let message = "the workspace is ready";
-        writer.fixed(
-            ConditionType::WorkspaceReady,
-            ConditionStatus::True,
-            Reason::WorkspacePrepared,
-            message,
-        );
-        writer.active(Reason::Running, "the agent runs", false);
     }
 
     fn finish(&mut self, result: TaskResult, done: Reason) {
@@ -328,3 +281,6 @@ impl Pass<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Problem;
-use crate::api::{API_VERSION, AgentCliDefinition, AgentCliTask};
+use crate::api::{API_VERSION, AgentCliDefinition, AgentCliTask, crd};
 
 /// A manifest of one of our kinds.
 #[derive(Debug, Clone)]
@@ -28,12 +28,15 @@ pub struct UnknownKind;
 /// Reads a manifest, whose JSON value may have any shape.
 ///
 /// # Errors
-/// Every problem found by the schema and its CEL rules, unknown fields included, in the order of their paths.
+/// Every problem found by the schema and its CEL rules, unknown fields included, and in a definition also what no schema can say,
+/// in the order of their paths. No problem quotes a value.
 pub fn document(value: Value) -> Result<Document, Vec<Problem>> {
     let field = |name: &str| value.get(name).and_then(Value::as_str);
     match (field("apiVersion"), field("kind")) {
-        (Some(API_VERSION), Some("AgentCliTask")) => TASK.read(value).map(Document::Task),
-        (Some(API_VERSION), Some("AgentCliDefinition")) => DEFINITION.read(value).map(Document::Definition),
+        (Some(API_VERSION), Some("AgentCliTask")) => TASK.read(value, |_| Vec::new()).map(Document::Task),
+        (Some(API_VERSION), Some("AgentCliDefinition")) => DEFINITION
+            .read(value, |object: &AgentCliDefinition| super::definition(&object.spec))
+            .map(Document::Definition),
         _ => Err(vec![Problem::new(".kind", UnknownKind.to_string())]),
     }
 }
@@ -42,20 +45,19 @@ static TASK: LazyLock<Checker> = LazyLock::new(Checker::of::<AgentCliTask>);
 static DEFINITION: LazyLock<Checker> = LazyLock::new(Checker::of::<AgentCliDefinition>);
 
 struct Checker {
-    /// The resource's own schema, for the CEL rules.
-    schema: Value,
-    /// The same with unknown fields refused. `None` can't happen with a schema that the tests compiled.
+    /// The rules of the resource's own schema.
+    rules: kube_cel::CompiledSchema,
+    /// The schema with unknown fields refused. `None` can't happen with a schema that the tests compiled.
     strict: Option<jsonschema::Validator>,
 }
 
 impl Checker {
     fn of<K: CustomResourceExt>() -> Self {
-        let crd = K::crd();
-        let version = crd.spec.versions.into_iter().next();
+        let version = crd::of::<K>().spec.versions.into_iter().next();
         let schema = version
             .and_then(|version| version.schema?.open_api_v3_schema)
             .and_then(|schema| serde_json::to_value(schema).ok())
-            .unwrap_or(Value::Bool(false));
+            .map_or(Value::Bool(false), crd::with_whole_numbers);
         let mut strict = schema.clone();
         refuse_unknown_fields(&mut strict);
         if let Some(properties) = strict.get_mut("properties").and_then(Value::as_object_mut) {
@@ -63,31 +65,85 @@ impl Checker {
             properties.insert("kind".into(), json!({"type": "string"}));
             properties.insert("metadata".into(), metadata_schema());
         }
-        Self { schema, strict: jsonschema::validator_for(&strict).ok() }
+        Self { rules: kube_cel::compile_schema(&schema), strict: jsonschema::validator_for(&strict).ok() }
     }
 
-    fn read<T: DeserializeOwned>(&self, value: Value) -> Result<T, Vec<Problem>> {
+    fn read<T: DeserializeOwned>(
+        &self,
+        value: Value,
+        beyond_the_schema: impl FnOnce(&T) -> Vec<Problem>,
+    ) -> Result<T, Vec<Problem>> {
         let Some(strict) = &self.strict else {
             return Err(vec![Problem::new(".", "the schema can't be compiled")]);
         };
-        let mut problems: Vec<Problem> =
-            strict.iter_errors(&value).flat_map(|error| from_schema(&error)).collect();
-        // Rules presume well-typed fields, so they are only asked once the shape is right.
-        if problems.is_empty() {
-            problems = self.broken_rules(&value);
+        let mut problems = Vec::new();
+        fractions(&value, "", &mut problems);
+        let refused = strict.iter_errors(&value).flat_map(|error| from_schema(&error));
+        let refused: Vec<Problem> = refused.filter(|problem| !told(&problems, &problem.path)).collect();
+        problems.extend(refused);
+        problems.extend(self.broken_rules(&value, &problems));
+        let object = serde_json::from_value(value);
+        match &object {
+            Ok(object) => problems.extend(beyond_the_schema(object)),
+            // Whatever the type refuses, the schema has refused with a path; this is for what it should have.
+            Err(error) if problems.is_empty() => problems.push(Problem::new(".", unreadable(error))),
+            Err(_) => {}
         }
-        if !problems.is_empty() {
-            problems.sort();
-            problems.dedup();
-            return Err(problems);
+        match object {
+            Ok(object) if problems.is_empty() => Ok(object),
+            _ => {
+                problems.sort();
+                problems.dedup();
+                Err(problems)
+            }
         }
-        serde_json::from_value(value).map_err(|error| vec![Problem::new(".", unreadable(&error))])
     }
 
-    fn broken_rules(&self, value: &Value) -> Vec<Problem> {
-        let outcome = kube_cel::Validator::new().validate_with_defaults(&self.schema, value, None);
+    /// Rules that the object breaks. A rule that can't be evaluated on ill-typed fields says nothing about them that the schema
+    /// hasn't said better; on a well-typed object it counts as broken.
+    fn broken_rules(&self, value: &Value, known: &[Problem]) -> Vec<Problem> {
+        let outcome = kube_cel::Validator::new().validate_compiled(&self.rules, value, None);
         let broken = outcome.err().map(kube_cel::ValidationErrors::into_vec).unwrap_or_default();
-        broken.into_iter().map(|error| Problem::new(rule_path(&error.field_path), error.message)).collect()
+        broken
+            .into_iter()
+            .filter_map(|error| {
+                let path = rule_path(&error.field_path);
+                match error.kind {
+                    // The message is the rule's own text: ours, and the same for every object.
+                    kube_cel::ErrorKind::ValidationFailure => {
+                        (!told(known, &path)).then(|| Problem::new(path, error.message))
+                    }
+                    _ => {
+                        known.is_empty().then(|| Problem::new(path, "a rule of the schema can't be checked"))
+                    }
+                }
+            })
+            .collect()
+    }
+}
+
+fn told(problems: &[Problem], path: &str) -> bool {
+    problems.iter().any(|problem| problem.path == path)
+}
+
+/// Every number that isn't a whole one, or doesn't fit 64 bits. No field takes such a number, but JSON Schema counts `1e3` and
+/// `2.0` as integers.
+fn fractions(value: &Value, path: &str, problems: &mut Vec<Problem>) {
+    match value {
+        Value::Number(number) if number.as_i64().is_none() => {
+            problems.push(Problem::new(path, "must be a whole number, written in digits"));
+        }
+        Value::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                fractions(value, &join(path, &index.to_string()), problems);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                fractions(value, &join(path, name), problems);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -114,6 +170,8 @@ fn refuse_unknown_fields(schema: &mut Value) {
         || object.contains_key("x-kubernetes-preserve-unknown-fields");
     if !open && object.get("type") == Some(&json!("object")) {
         object.insert("additionalProperties".into(), Value::Bool(false));
+        // Without this, the validator blames the object and not the field.
+        object.entry("properties").or_insert_with(|| json!({}));
     }
     for keyword in ["properties", "items", "additionalProperties"] {
         match object.get_mut(keyword) {
@@ -189,3 +247,6 @@ fn join(path: &str, part: &str) -> String {
         format!("{path}[{}]", Value::String(part.chars().take(64).collect()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,10 @@ pub enum Origin {
 /// Longest string value of an option whose schema says nothing, in characters.
 const DEFAULT_MAX_LENGTH: i64 = 1024;
 
+/// Largest integer of an option, either sign: 2^53 - 1. Canonical JSON writes larger ones as their nearest double, so that two of
+/// them could have one digest.
+const MAX_INTEGER: u64 = (1 << 53) - 1;
+
 /// Everything in a task that its definition doesn't allow.
 pub fn task(spec: &AgentCliTaskSpec, definition: &AgentCliDefinitionSpec, origin: Origin) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -52,20 +56,21 @@ pub fn task(spec: &AgentCliTaskSpec, definition: &AgentCliDefinitionSpec, origin
 }
 
 /// Where nobody looks before the start, the guards that a task can leave out must be stated: a misspelt one is pruned by the API
-/// server and would otherwise leave the task less guarded than it was written.
+/// server and would otherwise leave the task less guarded than it was written. A local run refuses unknown fields itself.
 fn unattended(spec: &AgentCliTaskSpec, origin: Origin, problems: &mut Vec<Problem>) {
     if origin == Origin::Local {
         return;
     }
-    if spec.dry_run.is_none() {
-        problems.push(Problem::new(".spec.dryRun", "must be stated, since the definition needs no approval"));
-    }
-    if spec.definition.version.is_none() && spec.definition.contract_hash.is_none() {
-        problems.push(Problem::new(
-            ".spec.definition",
-            "version or contractHash must be stated, since the definition needs no approval",
-        ));
-    }
+    let guards = [
+        (".spec.dryRun", spec.dry_run.is_some()),
+        (".spec.definition.version", spec.definition.version.is_some()),
+        (".spec.definition.contractHash", spec.definition.contract_hash.is_some()),
+        (".spec.idempotencyKey", spec.idempotency_key.is_some()),
+    ];
+    let missing = guards.into_iter().filter(|(_, stated)| !stated);
+    problems.extend(
+        missing.map(|(path, _)| Problem::new(path, "must be stated, since the definition needs no approval")),
+    );
 }
 
 fn options(spec: &AgentCliTaskSpec, definition: &AgentCliDefinitionSpec, problems: &mut Vec<Problem>) {
@@ -101,12 +106,12 @@ fn mismatch(value: &Value, schema: &OptionSchema) -> Option<String> {
         (OptionKind::Boolean, Value::Bool(_)) => None,
         (OptionKind::Boolean, _) => Some("must be true or false".to_owned()),
         (OptionKind::Integer, Value::Number(number)) => match number.as_i64() {
-            None => Some("must be a whole number".to_owned()),
-            Some(number) => match (schema.minimum, schema.maximum) {
+            Some(number) if number.unsigned_abs() <= MAX_INTEGER => match (schema.minimum, schema.maximum) {
                 (Some(minimum), _) if number < minimum => Some(format!("must be at least {minimum}")),
                 (_, Some(maximum)) if number > maximum => Some(format!("must be at most {maximum}")),
                 _ => None,
             },
+            _ => Some("must be a whole number of at most 53 bits".to_owned()),
         },
         (OptionKind::Integer, _) => Some("must be a whole number".to_owned()),
         (OptionKind::String, Value::String(text)) => illegal_text(text, schema),

@@ -67,8 +67,8 @@ impl Directory {
         self.root.join("bin")
     }
 
-    pub(super) fn socket(&self) -> PathBuf {
-        self.root.join("runner.sock")
+    pub(super) fn root(&self) -> &Path {
+        &self.root
     }
 
     pub(super) fn remove(&self) -> io::Result<()> {

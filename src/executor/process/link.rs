@@ -1,7 +1,9 @@
 //! Starting the runner and accepting its one connection.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -15,6 +17,9 @@ use super::sweep::{MARKER, Mark};
 use crate::core::plan::RunId;
 use crate::protocol::Token;
 use crate::supervisor::Runner;
+
+/// The socket's name in the folder of its run.
+const SOCKET: &str = "runner.sock";
 
 /// The runner's process. Dropping it kills the runner, and with the runner everything of the agent's.
 pub(super) struct RunnerProcess {
@@ -38,40 +43,46 @@ pub(super) fn start(
     run: &RunId,
 ) -> (RunnerProcess, impl Future<Output = io::Result<Runner<UnixStream>>> + use<>) {
     let (sender, child) = oneshot::channel();
-    let (executable, socket, mark) = (executable.to_owned(), directory.socket(), Mark::of_run(run));
-    (RunnerProcess { child }, connect(executable, socket, mark, sender))
+    let (executable, folder, mark) = (executable.to_owned(), directory.root().to_owned(), Mark::of_run(run));
+    (RunnerProcess { child }, connect(executable, folder, mark, sender))
 }
 
 async fn connect(
     executable: PathBuf,
-    socket: PathBuf,
+    folder: PathBuf,
     mark: Mark,
     started: oneshot::Sender<Child>,
 ) -> io::Result<Runner<UnixStream>> {
-    let listener = UnixListener::bind(&socket)?;
+    // The path of a socket has 107 bytes at most and a home may be deeper: both sides name it from its folder.
+    let opened = File::open(&folder)?;
+    let listener = UnixListener::bind(format!("/proc/self/fd/{}/{SOCKET}", opened.as_raw_fd()))?;
     let token = random_token()?;
     let mut child = Command::new(executable)
         .arg("runner")
         .arg("--socket")
-        .arg(&socket)
+        .arg(SOCKET)
+        .current_dir(&folder)
         .env_clear()
         .env(MARKER, OsString::from(mark))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
+        // A terminal's Ctrl-C is for us: we end the agent and say why. The runner would take it for an eviction.
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
-    let stdin = child.stdin.take();
-    // The receiver lives as long as the session; if it is gone, dropping the child ends it.
-    let _ = started.send(child);
-    if let Some(mut stdin) = stdin {
+    // Until it is accepted there can be no agent, so dropping this future simply kills the runner.
+    if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(token.as_bytes()).await?;
     }
     let (link, _) = listener.accept().await?;
     // One runner only: nobody can connect any more.
     drop(listener);
-    std::fs::remove_file(&socket)?;
-    Runner::accept(link, &token).await
+    std::fs::remove_file(folder.join(SOCKET))?;
+    let runner = Runner::accept(link, &token).await?;
+    // The receiver lives as long as the session; if it is gone, dropping the child ends it.
+    let _ = started.send(child);
+    Ok(runner)
 }
 
 fn random_token() -> io::Result<Token> {

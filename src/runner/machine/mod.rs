@@ -15,8 +15,11 @@
 //! - Every input also counts as the passing of time: a flood of output can't hold up a deadline.
 //! - A report is made at the latest [`VANISH`] after SIGKILL or after the agent's own exit, plus [`DRAIN`].
 
+mod event;
+
 use std::time::Duration;
 
+pub use self::event::{Action, Input, Signal};
 use super::tail::{Kept, Tail};
 use crate::protocol::{
     Ended, ExecReport, Exit, Launch, Limits, Outcome, Stop, StopReason, Stream, StreamReport, SystemCode,
@@ -33,88 +36,12 @@ pub const DRAIN: Duration = Duration::from_millis(500);
 /// Between two sweeps over what is left; each needs a moment, since orphans appear when their parents end.
 pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Between two counts of the agent's processes.
-pub const COUNT_INTERVAL: Duration = Duration::from_millis(200);
+/// Between two counts of the agent's processes; one costs a few system calls per process.
+pub const COUNT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Something that happened.
-#[derive(Debug)]
-pub enum Input<'a> {
-    /// The supervisor asks for this program.
-    Launch(Box<Launch>),
-    /// The program runs, with this process id.
-    Spawned {
-        /// Of the program, its group and its session.
-        pid: u32,
-    },
-    /// The program couldn't be started.
-    SpawnFailed {
-        /// The platform's reason.
-        code: SystemCode,
-    },
-    /// The agent wrote something.
-    Output {
-        /// Where.
-        stream: Stream,
-        /// What.
-        bytes: &'a [u8],
-    },
-    /// An output stream ended.
-    StreamClosed(Stream),
-    /// The agent's own process ended and is reaped.
-    ChildExited(Exit),
-    /// Another process of the agent's was reaped.
-    OrphanReaped {
-        /// Whether SIGKILL ended it.
-        killed: bool,
-    },
-    /// The answer to [`Action::Sweep`]. That nothing remains may also be told unasked.
-    Swept {
-        /// Whether anything of the agent's is still there.
-        remaining: bool,
-    },
-    /// The answer to [`Action::Count`].
-    Counted {
-        /// Processes of the agent's tree, its own included.
-        processes: u32,
-    },
-    /// The supervisor wants an end.
-    Stop(Stop),
-    /// The platform wants an end, by a signal to the runner. The launch's own grace applies.
-    Interrupted,
-    /// The supervisor is gone, or broke the protocol.
-    SupervisorLost,
-    /// Time passed.
-    Tick,
-}
-
-/// Something to do, in order and without choices.
-#[derive(Debug)]
-pub enum Action {
-    /// Start this program; the answer is [`Input::Spawned`] or [`Input::SpawnFailed`].
-    Spawn(Box<Launch>),
-    /// Send this signal to the agent's group. A group that is gone is what was wanted.
-    Signal(Signal),
-    /// Kill whatever is left of the agent's tree, in its group or out of it; the answer is [`Input::Swept`].
-    Sweep,
-    /// Count the processes of the agent's tree; the answer is [`Input::Counted`].
-    Count {
-        /// One more than this is enough to know.
-        most: u32,
-    },
-    /// Tell the supervisor, if it is still there.
-    Send(ToSupervisor),
-    /// End the runner once everything is sent.
-    Exit,
-}
-
-/// The two signals that end a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
-    /// SIGTERM: please.
-    Terminate,
-    /// SIGKILL.
-    Kill,
-}
+/// After this many reaped orphans a count is due at once. A tree that doubles itself leaves orphans by the hundred, and
+/// after a few hundred milliseconds of it the runner hardly gets any processor time.
+pub const COUNT_ORPHANS: u32 = 32;
 
 /// The runner's state, see the [module](self).
 #[derive(Debug)]
@@ -148,6 +75,8 @@ struct Run {
     limits: Limits,
     live_output: bool,
     count_at: Option<Duration>,
+    /// Orphans reaped since the last count.
+    orphans: u32,
     ended: Option<Ended>,
     exit: Option<Exit>,
     system_code: Option<SystemCode>,
@@ -172,6 +101,7 @@ impl Default for Machine {
 
 impl Machine {
     /// A machine that waits for its launch.
+    #[must_use]
     pub const fn new() -> Self {
         Self { phase: Phase::Idle, run: None }
     }
@@ -190,6 +120,7 @@ impl Machine {
     }
 
     /// When [`Machine::handle`] has to be called at the latest. `None`: nothing but another input matters.
+    #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         let count_at = self.run.as_ref().and_then(|run| run.count_at);
         match self.phase {
@@ -240,9 +171,10 @@ impl Machine {
                 run.exit = run.exit.or(Some(exit));
                 self.sweep_after_exit(now, actions);
             }
-            (Input::OrphanReaped { killed: true }, Some(run)) if phase.is_killing() => {
-                run.leftovers = run.leftovers.saturating_add(1);
+            (Input::OrphanReaped { killed }, Some(run)) if phase.is_killing() => {
+                run.leftovers = run.leftovers.saturating_add(u32::from(killed));
             }
+            (Input::OrphanReaped { .. }, Some(run)) => run.note_orphan(now),
             (Input::Swept { remaining: false }, Some(_)) if matches!(phase, Phase::Sweeping { .. }) => {
                 self.drain(now, actions);
             }
@@ -295,6 +227,7 @@ impl Machine {
                     && run.count_at.is_some_and(|at| at <= now)
                 {
                     run.count_at = Some(now + COUNT_INTERVAL);
+                    run.orphans = 0;
                     actions.push(Action::Count { most });
                 }
             }
@@ -398,6 +331,7 @@ impl Run {
             limits: launch.limits.clone(),
             live_output: launch.live_output,
             count_at: launch.limits.processes.map(|_| now + COUNT_INTERVAL),
+            orphans: 0,
             ended: None,
             exit: None,
             system_code: None,
@@ -412,6 +346,13 @@ impl Run {
         self.capture(stream).tail.push(bytes);
         if self.live_output && !bytes.is_empty() {
             actions.push(Action::Send(ToSupervisor::Output { stream, bytes: bytes.to_vec() }));
+        }
+    }
+
+    fn note_orphan(&mut self, now: Duration) {
+        self.orphans += 1;
+        if self.orphans >= COUNT_ORPHANS {
+            self.count_at = self.count_at.map(|at| at.min(now));
         }
     }
 

@@ -1,10 +1,12 @@
+//! The machine against any order of events, and against a simulated world.
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::protocol::{Stdin, StopReason};
 
 const SECOND: Duration = Duration::from_secs(1);
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 const GRACE: Duration = Duration::from_secs(5);
 
 fn launch() -> Box<Launch> {
@@ -175,6 +177,17 @@ fn one_process_more_than_the_limit_ends_all() {
 }
 
 #[test]
+fn many_orphans_are_a_reason_to_count_at_once() {
+    let mut machine = running();
+    for _ in 1..COUNT_ORPHANS {
+        assert_eq!(words(&machine.handle(Duration::ZERO, Input::OrphanReaped { killed: false })), "");
+    }
+    assert_eq!(words(&machine.handle(Duration::ZERO, Input::OrphanReaped { killed: false })), "count");
+    assert_eq!(machine.deadline(), Some(COUNT_INTERVAL));
+    assert_eq!(words(&machine.handle(Duration::ZERO, Input::OrphanReaped { killed: false })), "");
+}
+
+#[test]
 fn what_survives_sigkill_for_five_seconds_is_a_failed_termination() {
     let mut machine = running();
     let _ = machine.handle(SECOND, stop(StopReason::Retired, Duration::ZERO));
@@ -190,6 +203,14 @@ fn what_survives_sigkill_for_five_seconds_is_a_failed_termination() {
     assert_eq!(words(&machine.handle(SECOND + SWEEP_INTERVAL, Input::Swept { remaining: true })), "sweep");
     let actions = machine.handle(SECOND + VANISH, Input::Tick);
     assert_eq!(report_in(&actions).unwrap().outcome, Outcome::TerminationFailed(None));
+}
+
+#[test]
+fn an_exit_after_sigkill_gives_what_is_left_no_more_time() {
+    let mut machine = running();
+    let _ = machine.handle(SECOND, Input::SupervisorLost);
+    let _ = machine.handle(4 * SECOND, Input::ChildExited(Exit::by_signal(9)));
+    assert!(report_in(&machine.handle(SECOND + VANISH, Input::Tick)).is_some());
 }
 
 #[test]

@@ -29,13 +29,10 @@ use crate::protocol::{Launch, Stream, ToRunner, ToSupervisor, VERSION};
 const BUFFER: usize = 64 << 10;
 
 /// Longest wait for the supervisor to take the report.
-const DELIVER: Duration = Duration::from_secs(60);
+const DELIVER: Duration = Duration::from_mins(1);
 
 /// Children reaped before other events are looked at again, so that a storm of them can't starve a deadline.
 const REAP_AT_ONCE: usize = 256;
-
-/// Rounds of one sweep. A round ends parents and so makes their children the runner's own.
-const ROUNDS: usize = 64;
 
 /// A monotonic clock that starts with the runner.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +64,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), RunnerError> {
         agent: None,
         leader: None,
         is_reaping: false,
+        is_loss_told: false,
         is_over: false,
         inputs: VecDeque::new(),
         buffer: vec![0; BUFFER],
@@ -98,20 +96,21 @@ struct Shell {
     leader: Option<Pid>,
     /// Whether more children may have ended than were reaped at once.
     is_reaping: bool,
+    /// Whether the machine knows that the supervisor is gone.
+    is_loss_told: bool,
     /// Whether the machine said that the runner is to end.
     is_over: bool,
     inputs: VecDeque<Input<'static>>,
     buffer: Vec<u8>,
 }
 
-/// Which descriptors have something, after a wait.
-#[derive(Default)]
-struct Ready {
-    signals: bool,
-    link: bool,
-    stdin: bool,
-    stdout: bool,
-    stderr: bool,
+/// A descriptor that can have something.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Signals,
+    Link,
+    Stdin,
+    Output(Stream),
 }
 
 impl Shell {
@@ -122,8 +121,14 @@ impl Shell {
                 return self.deliver();
             }
             self.link.flush();
+            // A link that is lost has no event to wait for, however that was found out.
+            if self.link.is_lost() && !self.is_loss_told {
+                self.is_loss_told = true;
+                self.inputs.push_back(Input::SupervisorLost);
+                continue;
+            }
             let ready = self.wait()?;
-            self.collect(&ready)?;
+            self.collect(ready)?;
         }
     }
 
@@ -181,20 +186,17 @@ impl Shell {
         }
     }
 
-    /// Kills and reaps until nothing is left or what is left needs a moment.
+    /// Kills what is left, once. What that orphans becomes the runner's own and is met by the next sweep: a loop here
+    /// would only take the processor from processes that are busy dying.
     fn sweep(&mut self) {
-        for _ in 0..ROUNDS {
-            tree::kill_children();
-            if self.reap() == 0 {
-                break;
-            }
-        }
+        tree::kill_children();
         self.inputs.push_back(Input::Swept { remaining: true });
+        self.reap();
     }
 
-    /// Reaps what has ended and says how many that were. Tells the machine when nothing is left.
-    fn reap(&mut self) -> usize {
-        for count in 0..REAP_AT_ONCE {
+    /// Reaps what has ended, and tells the machine when nothing is left.
+    fn reap(&mut self) {
+        for _ in 0..REAP_AT_ONCE {
             match tree::reap() {
                 Reaped::Child(pid, exit) if self.leader == Some(pid) => {
                     self.leader = None;
@@ -209,50 +211,49 @@ impl Shell {
                 }
                 Reaped::NoneEnded => {
                     self.is_reaping = false;
-                    return count;
+                    return;
                 }
                 Reaped::NoChildren => {
                     self.is_reaping = false;
                     self.inputs.push_back(Input::Swept { remaining: false });
-                    return count;
+                    return;
                 }
             }
         }
         self.is_reaping = true;
-        REAP_AT_ONCE
     }
 
-    /// Waits for an event or the machine's next deadline.
-    fn wait(&self) -> Result<Ready, RunnerError> {
-        let left = self.machine.deadline().map(|at| at.saturating_sub(self.clock.now()));
-        let timeout = if self.is_reaping { PollTimeout::ZERO } else { poll_timeout(left) };
+    /// Waits for events or the machine's next deadline; says which sources have something.
+    fn wait(&self) -> Result<Vec<Source>, RunnerError> {
+        let mut sources = vec![Source::Signals];
         let mut set = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        let mut add = |descriptor, flags| {
+        let mut add = |source, descriptor, flags| {
+            sources.push(source);
             set.push(PollFd::new(descriptor, flags));
-            Some(set.len() - 1)
         };
-        let link = self.link.interest().and_then(|(socket, flags)| add(socket, flags));
-        let (mut stdin, mut stdout, mut stderr) = (None, None, None);
+        if let Some((socket, flags)) = self.link.interest() {
+            add(Source::Link, socket, flags);
+        }
         if let Some(agent) = &self.agent {
-            stdin = agent.stdin.as_ref().and_then(|feed| add(feed.as_fd(), PollFlags::POLLOUT));
-            if !self.is_holding_back() {
-                stdout = agent.stdout.as_ref().and_then(|pipe| add(pipe.as_fd(), PollFlags::POLLIN));
-                stderr = agent.stderr.as_ref().and_then(|pipe| add(pipe.as_fd(), PollFlags::POLLIN));
+            if let Some(feed) = &agent.stdin {
+                add(Source::Stdin, feed.as_fd(), PollFlags::POLLOUT);
+            }
+            let outputs = [(Stream::Stdout, &agent.stdout), (Stream::Stderr, &agent.stderr)];
+            for (stream, pipe) in outputs.into_iter().filter(|_| !self.is_holding_back()) {
+                if let Some(pipe) = pipe {
+                    add(Source::Output(stream), pipe.as_fd(), PollFlags::POLLIN);
+                }
             }
         }
+        let left = self.machine.deadline().map(|at| at.saturating_sub(self.clock.now()));
+        let timeout = if self.is_reaping { PollTimeout::ZERO } else { poll_timeout(left) };
         match poll(&mut set, timeout) {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(errno) => return Err(RunnerError::Wait { source: errno.into() }),
         }
-        let is_ready =
-            |at: Option<usize>| at.and_then(|at| set.get(at)).is_some_and(|fd| fd.any() != Some(false));
-        Ok(Ready {
-            signals: is_ready(Some(0)),
-            link: is_ready(link),
-            stdin: is_ready(stdin),
-            stdout: is_ready(stdout),
-            stderr: is_ready(stderr),
-        })
+        // An event without a name here is an event too: whoever looks then finds out.
+        let ready = sources.into_iter().zip(&set).filter(|(_, descriptor)| descriptor.any() != Some(false));
+        Ok(ready.map(|(source, _)| source).collect())
     }
 
     /// Whether the agent has to wait for the supervisor to read. Not after its end: the rest of a pipe is small.
@@ -261,41 +262,43 @@ impl Shell {
     }
 
     /// Turns events into inputs.
-    fn collect(&mut self, ready: &Ready) -> Result<(), RunnerError> {
-        if ready.stdin
-            && let Some(agent) = &mut self.agent
-        {
-            agent.stdin.take_if(|feed| !feed.advance());
-        }
-        if ready.stdout {
-            self.read(Stream::Stdout)?;
-        }
-        if ready.stderr {
-            self.read(Stream::Stderr)?;
-        }
-        if ready.link {
-            for record in self.link.receive(&mut self.buffer) {
-                self.inputs.push_back(match record {
-                    ToRunner::Launch(launch) => Input::Launch(launch),
-                    ToRunner::Stop(stop) => Input::Stop(stop),
-                });
-            }
-        }
-        if self.link.is_lost() {
-            self.inputs.push_back(Input::SupervisorLost);
-        }
-        if ready.signals {
-            while let Some(told) = self.signals.take() {
-                match told {
-                    Told::ChildEnded => self.is_reaping = true,
-                    Told::Interrupted => self.inputs.push_back(Input::Interrupted),
-                }
+    fn collect(&mut self, ready: Vec<Source>) -> Result<(), RunnerError> {
+        for source in ready {
+            match source {
+                Source::Signals => self.take_signals(),
+                Source::Link => self.receive(),
+                Source::Stdin => self.feed(),
+                Source::Output(stream) => self.read(stream)?,
             }
         }
         if self.is_reaping {
             self.reap();
         }
         Ok(())
+    }
+
+    fn take_signals(&mut self) {
+        while let Some(told) = self.signals.take() {
+            match told {
+                Told::ChildEnded => self.is_reaping = true,
+                Told::Interrupted => self.inputs.push_back(Input::Interrupted),
+            }
+        }
+    }
+
+    fn receive(&mut self) {
+        for record in self.link.receive(&mut self.buffer) {
+            self.inputs.push_back(match record {
+                ToRunner::Launch(launch) => Input::Launch(launch),
+                ToRunner::Stop(stop) => Input::Stop(stop),
+            });
+        }
+    }
+
+    fn feed(&mut self) {
+        if let Some(agent) = &mut self.agent {
+            agent.stdin.take_if(|feed| !feed.advance());
+        }
     }
 
     /// Reads one stream once and hands what came to the machine.

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -76,6 +78,8 @@ pub fn main() -> ExitCode {
 }
 
 fn answer() -> std::io::Result<()> {
+    // Nobody waits for the answer of a process whose parent was killed.
+    set_pdeathsig(Signal::SIGKILL)?;
     setrlimit(Resource::RLIMIT_AS, MEMORY_LIMIT, MEMORY_LIMIT)?;
     setrlimit(Resource::RLIMIT_CPU, TIME_LIMIT.as_secs(), TIME_LIMIT.as_secs() + 1)?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use super::diff::WorkspaceDiff;
 use super::git::{Git, GitError, Invocation};
 use super::names::means_git_dir;
+use super::obstacles::are_obstructed;
 use super::stream::rewound;
 
 /// Bytes of an answer: a path, or the names of the configured filters.
@@ -35,9 +36,9 @@ pub enum ApplyError {
     /// The target's files are not as the diff expects: changed, missing, in the way, or behind a symbolic link.
     #[error("the diff does not apply any more")]
     DoesNotApply {
-        /// What git says about it; not part of the message.
+        /// What git says about it, not part of the message; `None` when something is in the way of a new file.
         #[source]
-        source: GitError,
+        source: Option<GitError>,
     },
     /// All was checked, but writing failed, for example because the disk is full: some files may be changed.
     #[error("applying the diff was interrupted")]
@@ -53,8 +54,8 @@ pub enum ApplyError {
         #[source]
         source: GitError,
     },
-    /// The patch could not be handed to git.
-    #[error("could not store the patch")]
+    /// The patch could not be stored for git, or the target not be looked at.
+    #[error("could not prepare applying the diff")]
     Io {
         /// The operating system's reason.
         #[source]
@@ -89,6 +90,9 @@ pub async fn apply(git: &Git, repository: &Path, diff: &WorkspaceDiff) -> Result
     }
     let target = Target::find(git, repository).await?;
     target.run(git, &diff.patch, Step::Check).await.map_err(refused)?.map_err(refused_by_git)?;
+    if are_obstructed(&target.root, &diff.files).map_err(refused)? {
+        return Err(ApplyError::DoesNotApply { source: None });
+    }
     let (git, patch) = (git.clone(), diff.patch.clone());
     // In a task of its own, which goes on when this future is dropped.
     let writing = tokio::spawn(async move { target.run(&git, &patch, Step::Write).await });
@@ -102,7 +106,11 @@ fn refused(source: std::io::Error) -> ApplyError {
 }
 
 fn refused_by_git(source: GitError) -> ApplyError {
-    if source.is_refusal() { ApplyError::DoesNotApply { source } } else { ApplyError::Git { source } }
+    if source.is_refusal() {
+        ApplyError::DoesNotApply { source: Some(source) }
+    } else {
+        ApplyError::Git { source }
+    }
 }
 
 /// Git refuses such paths too; asking here gives the reason a name of its own.

@@ -160,7 +160,7 @@ impl<W: Write> Walk<'_, W> {
             entries.iter().any(|entry| entry.kind == Kind::Regular && entry.name.as_c_str() == name);
         let limit = self.ignore.remaining();
         let Some(content) = present.then(|| directory.file(name)).and_then(|opened| match opened {
-            Ok(Some(file)) => read_at_most(file, limit as u64).ok().flatten(),
+            Ok(Some(file)) => file.read_at_most(limit as u64).ok().flatten(),
             _ => None,
         }) else {
             return false;
@@ -181,7 +181,7 @@ impl<W: Write> Walk<'_, W> {
             return Ok(());
         }
         match entry.kind {
-            Kind::Directory => self.subdirectory(directory, &entry.name, scope, depth),
+            Kind::Directory => self.subdirectory(directory, &entry.name, scope, depth)?,
             Kind::Regular | Kind::Symlink => {
                 let tracked = self.base.find(&self.path);
                 if tracked.is_none() && self.is_left_out(scope, false) {
@@ -192,15 +192,16 @@ impl<W: Write> Walk<'_, W> {
                 }
                 let tracked = tracked.map(|(_, entry)| entry);
                 if entry.kind == Kind::Symlink {
-                    self.symlink(directory, &entry.name, tracked)
+                    self.symlink(directory, &entry.name, tracked)?;
                 } else {
-                    self.regular(directory, &entry.name, tracked)
+                    self.regular(directory, &entry.name, tracked)?;
                 }
             }
             Kind::Fifo => self.skip(scope, SkipReason::Fifo),
             Kind::Socket => self.skip(scope, SkipReason::Socket),
             Kind::Device => self.skip(scope, SkipReason::Device),
         }
+        Ok(())
     }
 
     fn subdirectory(
@@ -227,13 +228,11 @@ impl<W: Write> Walk<'_, W> {
             self.unknown_below(Incomplete::Depth);
             return Ok(());
         }
-        match parent.child(name) {
-            Ok(child) => self.directory(child, scope, depth + 1),
-            Err(_) => {
-                self.unknown_below(Incomplete::Unreadable);
-                Ok(())
-            }
-        }
+        let Ok(child) = parent.child(name) else {
+            self.unknown_below(Incomplete::Unreadable);
+            return Ok(());
+        };
+        self.directory(child, scope, depth + 1)
     }
 
     fn regular(
@@ -242,23 +241,26 @@ impl<W: Write> Walk<'_, W> {
         name: &CStr,
         tracked: Option<&BaseEntry>,
     ) -> Result<(), Stop> {
-        let file = match directory.file(name) {
-            Ok(Some(file)) => file,
-            Ok(None) | Err(_) => return self.unreadable(),
+        let Ok(Some(file)) = directory.file(name) else {
+            self.unreadable();
+            return Ok(());
         };
         let mode = Mode::of_file(file.executable);
         let size = file.size;
         if size > self.limits.file_bytes {
             return self.oversized(file, mode, tracked);
         }
-        match read_at_most(file, self.limits.file_bytes) {
+        match file.read_at_most(self.limits.file_bytes) {
             Ok(Some(content)) => self.content(mode, &content, tracked),
             // It grew while it was read.
             Ok(None) => {
                 self.list_oversized(size.max(self.limits.file_bytes + 1));
                 Ok(())
             }
-            Err(_) => self.unreadable(),
+            Err(_) => {
+                self.unreadable();
+                Ok(())
+            }
         }
     }
 
@@ -268,10 +270,11 @@ impl<W: Write> Walk<'_, W> {
         name: &CStr,
         tracked: Option<&BaseEntry>,
     ) -> Result<(), Stop> {
-        match directory.link(name) {
-            Ok(target) => self.content(Mode::Symlink, &target, tracked),
-            Err(_) => self.unreadable(),
-        }
+        let Ok(target) = directory.link(name) else {
+            self.unreadable();
+            return Ok(());
+        };
+        self.content(Mode::Symlink, &target, tracked)
     }
 
     /// Compares content that is in memory, and writes it to the stream when the base does not have it here.
@@ -375,17 +378,15 @@ impl<W: Write> Walk<'_, W> {
         ignored
     }
 
-    fn skip(&mut self, scope: Scope, reason: SkipReason) -> Result<(), Stop> {
+    fn skip(&mut self, scope: Scope, reason: SkipReason) {
         if scope == Scope::All {
             self.record(|found, path| found.skipped.push((path, reason)));
         }
-        Ok(())
     }
 
-    fn unreadable(&mut self) -> Result<(), Stop> {
+    fn unreadable(&mut self) {
         self.found.incomplete.insert(Incomplete::Unreadable);
         self.record(|found, path| found.skipped.push((path, SkipReason::Unreadable)));
-        Ok(())
     }
 
     fn list_oversized(&mut self, size: u64) {
@@ -430,12 +431,4 @@ impl<W: Write> Walk<'_, W> {
         }
         rest.is_some()
     }
-}
-
-/// The whole content, or `None` when it has more than `limit` bytes.
-fn read_at_most(file: RegularFile, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    let expected = usize::try_from(file.size.min(limit)).unwrap_or_default();
-    let mut content = Vec::with_capacity(expected + 1);
-    file.file.take(limit + 1).read_to_end(&mut content)?;
-    Ok((content.len() as u64 <= limit).then_some(content))
 }

@@ -28,6 +28,7 @@ const CONFIGURATION: [(&str, &str); 6] = [
 pub struct Git {
     program: PathBuf,
     search_path: OsString,
+    mark: Option<(&'static str, OsString)>,
 }
 
 impl Git {
@@ -41,8 +42,14 @@ impl Git {
             .filter(|directory| directory.is_absolute())
             .map(|directory| directory.join("git"))
             .find(|candidate| is_executable(candidate))
-            .map(|program| Self { program, search_path: search_path.to_owned() })
+            .map(|program| Self { program, search_path: search_path.to_owned(), mark: None })
             .ok_or(GitError::Missing)
+    }
+
+    /// The same git with a variable that marks its processes, so that they can be found when their parent was killed.
+    #[must_use]
+    pub fn marked(self, name: &'static str, value: impl Into<OsString>) -> Self {
+        Self { mark: Some((name, value.into())), ..self }
     }
 
     /// A git command inside a repository of ours.
@@ -72,6 +79,7 @@ impl Git {
         let mut command = Command::new(&self.program);
         command
             .env_clear()
+            .envs(self.mark.iter().map(|(name, value)| (name, value)))
             .env("PATH", &self.search_path)
             .env("LC_ALL", "C")
             .env("HOME", "/nonexistent")

@@ -21,6 +21,8 @@ pub(super) struct LocalSource {
     pub(super) base: ObjectId,
     /// The full name of the branch that the revision names.
     pub(super) branch: Option<OsString>,
+    /// Whether this is what `HEAD` names, asked for as such or by its full commit name.
+    pub(super) is_head: bool,
     pub(super) shallow: Option<Vec<u8>>,
     pub(super) exclude: Option<Vec<u8>>,
     pub(super) objects: PathBuf,
@@ -43,7 +45,14 @@ impl LocalSource {
         path: &Path,
         revision: Option<&OsStr>,
     ) -> Result<Self, WorkspaceError> {
-        let path = std::path::absolute(path).map_err(WorkspaceError::io("resolve the source path"))?;
+        let path = std::path::absolute(path).map_err(|_| WorkspaceError::NotARepository)?;
+        // No process can be given these.
+        if path.as_os_str().as_bytes().contains(&0) {
+            return Err(WorkspaceError::NotARepository);
+        }
+        if revision.is_some_and(|revision| revision.as_bytes().contains(&0)) {
+            return Err(WorkspaceError::RevisionNotFound);
+        }
         let format = ask(rev_parse(git, &path).arg("--show-object-format")).await.map_err(|error| {
             if error.is_refusal() { WorkspaceError::NotARepository } else { WorkspaceError::git(error) }
         })?;
@@ -61,11 +70,17 @@ impl LocalSource {
         .map_err(WorkspaceError::git)?;
         let missing =
             || if revision.is_some() { WorkspaceError::RevisionNotFound } else { WorkspaceError::NoCommit };
+        let base = base.ok_or_else(missing)?;
+        let mut named = Named { branch, is_head: revision.is_none() };
+        if revision.is_some_and(|revision| revision.as_bytes() == base.to_string().as_bytes()) {
+            named = named.or_head(git, &path, &base).await.map_err(WorkspaceError::git)?;
+        }
         let common = PathBuf::from(common);
         let read = WorkspaceError::io("read the source repository");
         Ok(Self {
-            base: base.ok_or_else(missing)?,
-            branch,
+            base,
+            branch: named.branch,
+            is_head: named.is_head,
             shallow: read_optional(&common.join("shallow")).map_err(&read)?,
             exclude: read_optional(&common.join("info/exclude")).map_err(&read)?,
             objects: common.join("objects"),
@@ -75,6 +90,21 @@ impl LocalSource {
                 index: Path::new(&git_dir).join("index"),
             }),
         })
+    }
+}
+
+/// What a revision stands for besides its commit.
+struct Named {
+    branch: Option<OsString>,
+    is_head: bool,
+}
+
+impl Named {
+    /// A commit that was pinned while `HEAD` named it still means `HEAD` as long as that names it.
+    async fn or_head(self, git: &Git, path: &Path, base: &ObjectId) -> Result<Self, GitError> {
+        let (head, branch) = tokio::try_join!(resolve(git, path, None), branch(git, path, None))?;
+        let is_head = head.as_ref() == Some(base);
+        Ok(if is_head { Self { branch, is_head } } else { self })
     }
 }
 

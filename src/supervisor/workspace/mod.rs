@@ -26,7 +26,9 @@
 //!
 //! # Caveats
 //!
-//! A workspace of a local source borrows objects from the source repository: it must not be pruned meanwhile.
+//! A workspace of a local source borrows objects from the source repository: it must not be pruned meanwhile. When the
+//! agent's own git stores content that the source already has, git refreshes the time stamp of that object file there,
+//! as it does in every repository that borrows; nothing that is done here does, and content never changes.
 //! [`Layout::private`] must be out of the agent's reach; where it is not (same user, no sandbox), the commands used
 //! here still start no program that a planted configuration could name.
 
@@ -42,6 +44,7 @@ mod ignored;
 mod local;
 mod names;
 mod object;
+mod obstacles;
 mod prepare;
 mod skeleton;
 mod stream;

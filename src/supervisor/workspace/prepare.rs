@@ -152,8 +152,8 @@ async fn borrow(
         .shallow(source.shallow.as_deref())
         .exclude(source.exclude.as_deref())
         .create(&repository)?;
-    // Whoever names a revision did not ask for the working tree.
-    let compared = source.work_tree.as_ref().filter(|_| revision.is_none());
+    // Whoever names another revision did not ask for the working tree.
+    let compared = source.work_tree.as_ref().filter(|_| source.is_head);
     let (submodules, uncommitted) = tokio::try_join!(
         check_out(git, &repository, &source.base, layout),
         note_uncommitted(git, &repository, compared)
@@ -244,12 +244,14 @@ fn make_empty(directory: &Path) -> Result<(), WorkspaceError> {
 
 /// The directory that the agent starts in, reached without following a symbolic link of the commit.
 fn subdirectory(mut directory: Directory, workspace: &Path, below: &Path) -> Result<PathBuf, WorkspaceError> {
+    let mut path = workspace.to_owned();
     for component in below.components() {
         let name = match component {
             Component::Normal(name) if !means_git_dir(name.as_bytes()) => name,
             Component::CurDir => continue,
             _ => return Err(WorkspaceError::SubdirectoryInvalid),
         };
+        path.push(name);
         let name = CString::new(name.as_bytes()).map_err(|_| WorkspaceError::SubdirectoryInvalid)?;
         directory = match (directory.kind(&name), directory.child(&name)) {
             (Ok(Kind::Symlink), _) => return Err(WorkspaceError::SubdirectorySymlink),
@@ -263,7 +265,7 @@ fn subdirectory(mut directory: Directory, workspace: &Path, below: &Path) -> Res
             _ => return Err(WorkspaceError::SubdirectoryMissing),
         };
     }
-    Ok(workspace.join(below))
+    Ok(path)
 }
 
 /// Copies plain files and directories; never links, so that the copies share nothing.

@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
@@ -45,6 +45,16 @@ pub(super) struct RegularFile {
     pub(super) file: File,
     pub(super) size: u64,
     pub(super) executable: bool,
+}
+
+impl RegularFile {
+    /// The whole content, or `None` when it has more than `limit` bytes.
+    pub(super) fn read_at_most(self, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        let expected = usize::try_from(self.size.min(limit)).unwrap_or_default();
+        let mut content = Vec::with_capacity(expected + 1);
+        self.file.take(limit + 1).read_to_end(&mut content)?;
+        Ok((content.len() as u64 <= limit).then_some(content))
+    }
 }
 
 /// An open directory.
