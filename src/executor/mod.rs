@@ -19,8 +19,9 @@ use crate::protocol::StopReason;
 /// Runs tasks somewhere.
 ///
 /// # Guarantees
-/// For one [`RunId`] at most one supervisor asks for the grant, however often `ensure` is called; after `remove` returned, no
-/// process and no file of the run is left.
+/// For one [`RunId`] at most one supervisor asks for the grant, however often `ensure` is called, until `remove`; after that
+/// returned, no process and no file of the run is left. A run that reports does so once, before its state says that it ended.
+/// `tests/conformance` holds every implementation to this.
 #[async_trait]
 pub trait Executor: Send + Sync {
     /// A short name for people: `process`, `docker`, `kubernetes`.
@@ -43,11 +44,13 @@ pub trait Executor: Send + Sync {
 
     /// Asks the run to end: SIGTERM, and SIGKILL after `grace`. It returns before the end.
     ///
+    /// The first reason counts; asking again can shorten the grace, not lengthen it.
+    ///
     /// # Errors
     /// When the platform doesn't answer.
     async fn stop(&self, id: &RunId, reason: StopReason, grace: Duration) -> Result<(), ExecutorError>;
 
-    /// Removes the run and everything of it, and returns when it is gone.
+    /// Ends the run without grace where it hasn't ended, removes everything of it, and returns when it is gone.
     ///
     /// # Errors
     /// When something of it is left.

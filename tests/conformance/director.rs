@@ -1,7 +1,7 @@
 //! Whoever the supervisors answer to: it writes down what they say, and answers when the test says so.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use async_trait::async_trait;
 use caisson::core::decide::RunState;
@@ -21,7 +21,7 @@ pub struct Director {
     notes: Mutex<Notes>,
     /// Changes with every new answer.
     answered: watch::Sender<()>,
-    executor: OnceLock<Arc<dyn Executor>>,
+    executor: OnceLock<Weak<dyn Executor>>,
 }
 
 #[derive(Default)]
@@ -35,8 +35,8 @@ struct Notes {
 
 impl Director {
     /// Lets it look at the states of the runs that report.
-    pub fn watch(&self, executor: Arc<dyn Executor>) {
-        assert!(self.executor.set(executor).is_ok(), "watched once");
+    pub fn watch(&self, executor: &Arc<dyn Executor>) {
+        assert!(self.executor.set(Arc::downgrade(executor)).is_ok(), "watched once");
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
@@ -82,7 +82,7 @@ impl Control for Director {
     }
 
     async fn report(&self, run: &RunId, report: Report) {
-        let state = match self.executor.get() {
+        let state = match self.executor.get().and_then(Weak::upgrade) {
             Some(executor) => executor.observe(run).await.unwrap(),
             None => RunState::Absent,
         };

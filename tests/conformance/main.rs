@@ -8,6 +8,7 @@
 mod agents;
 mod behaviours;
 mod director;
+mod process_only;
 mod stage;
 mod subjects;
 

@@ -11,7 +11,7 @@ use caisson::core::outcome::Outcome;
 use caisson::core::plan::{RunId, RunSpec};
 use caisson::executor::Executor;
 use caisson::protocol::StopReason;
-use caisson::supervisor::control::Order;
+use caisson::supervisor::control::{Control, Order};
 use serde_json::json;
 
 use crate::agents::Agent;
@@ -27,7 +27,10 @@ const TICK: Duration = Duration::from_millis(5);
 pub fn run<S: Subject, F: Future<Output = ()>>(behaviour: impl FnOnce(Stage<S>) -> F) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().start_paused(S::PAUSED).build().unwrap();
-    runtime.block_on(async { behaviour(Stage::new()).await });
+    // The last resort, where what waits is the executor itself.
+    let ending = runtime
+        .block_on(async { tokio::time::timeout(PATIENCE + PATIENCE / 2, behaviour(Stage::new())).await });
+    assert!(ending.is_ok(), "the executor doesn't answer");
 }
 
 pub struct Stage<S> {
@@ -73,9 +76,14 @@ impl Run {
 impl<S: Subject> Stage<S> {
     fn new() -> Self {
         let director = Arc::new(Director::default());
-        let subject = S::new(Arc::clone(&director) as Arc<_>);
+        Self::with(Arc::clone(&director) as Arc<dyn Control>, director)
+    }
+
+    /// A stage whose supervisors answer to somebody else.
+    pub fn with(control: Arc<dyn Control>, director: Arc<Director>) -> Self {
+        let subject = S::new(control);
         let executor = subject.executor();
-        director.watch(Arc::clone(&executor));
+        director.watch(&executor);
         Self { subject, director, executor }
     }
 
