@@ -49,6 +49,9 @@ Exit codes:
   3    an approval is needed; the digest is printed, nothing was started
   130  interrupted: the agent was ended and its workspace removed
 
+Environment:
+  CAISSON_LOG  log what caisson does to standard error, such as debug or trace; never a text
+
 Examples:
   caisson run --definition demo --prompt '- [ ] say hello'
   caisson run --definition claude-code --prompt-file task.md --workspace . --apply

@@ -28,7 +28,9 @@ fn told(leftover: &Leftover) -> String {
                 if record.granted { "lost: its agent may have run" } else { "its agent was never started" };
             format!(
                 "the run of {} ({}, {}) was left behind by a caisson that ended: {fate}",
-                record.task, record.definition, record.started_at
+                record.task,
+                record.definition,
+                record.started_at.strftime("%Y-%m-%d %H:%M:%SZ")
             )
         },
     );

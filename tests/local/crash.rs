@@ -153,18 +153,25 @@ fn a_caisson_that_is_killed_before_the_grant_has_started_nothing() {
     assert_eq!(starts(&account), 0);
 }
 
-/// Kills at a series of moments from before the journal's first write to the end of the run. Whatever the moment: one start at
-/// most, nothing left, and what the next command says is true.
+/// Moments in a run of `agent` from before the journal's first write to beyond its end.
+fn moments(agent: &str, script: &str, count: u32) -> impl Iterator<Item = Duration> + use<> {
+    let account = Account::new();
+    account.agent(agent, "", script);
+    let length = wait::length(|| drop(account.run(agent, "x").run().exits(0)));
+    (0..count).map(move |step| length * 5 / 4 * step / count)
+}
+
+/// Whatever the moment: one start at most, nothing left, and what the next command says is true.
 #[test]
 fn at_whatever_moment_caisson_is_killed_what_is_said_afterwards_is_true() {
     let mut said = [0; 3];
-    for step in 0..60 {
+    for moment in moments("quick", "echo done", 30) {
         let account = Account::new();
         let script = format!("echo started >>{}; echo done", account.path("starts").display());
         account.agent("quick", "", &script);
         let mut running = account.run("quick", "x").start();
         // A moment, not a condition to wait for.
-        std::thread::park_timeout(Duration::from_millis(2 * step));
+        std::thread::park_timeout(moment);
         let _ = running.child.kill();
         running.child.wait().unwrap();
         let told = next_command(&account);
@@ -183,12 +190,12 @@ fn at_whatever_moment_caisson_is_killed_what_is_said_afterwards_is_true() {
         }
         assert!(told.is_empty() || told.starts_with("cleaned up: ") && told.lines().count() == 1, "{told}");
     }
-    assert!(said.iter().all(|count| *count > 0), "some moment was never met: {said:?}");
+    assert!(said[0] + said[1] > 0, "every moment was before the run or after it: {said:?}");
 }
 
 #[test]
 fn at_whatever_moment_it_is_interrupted_nothing_is_left() {
-    for step in 0..40 {
+    for moment in moments("quick", "echo done", 25) {
         let account = Account::new();
         account.agent(
             "quick",
@@ -196,7 +203,7 @@ fn at_whatever_moment_it_is_interrupted_nothing_is_left() {
             &format!("echo started >>{}; sleep 600", account.path("starts").display()),
         );
         let running = account.run("quick", "x").start();
-        std::thread::park_timeout(Duration::from_millis(3 * step));
+        std::thread::park_timeout(moment);
         running.signal(Signal::SIGINT);
         let finished = running.finish();
         let code = finished.status.code();
@@ -206,6 +213,23 @@ fn at_whatever_moment_it_is_interrupted_nothing_is_left() {
         account.assert_nothing_left();
         assert!(starts(&account) <= 1);
     }
+}
+
+#[test]
+fn a_caisson_that_is_killed_takes_the_reading_of_output_along() {
+    let account = Account::new();
+    let spec = "output:\n  format: Json\n  text: \"out.filter(a, out.exists(b, out.exists(c, a + b + c < 0))).size() > 0 ? 'a' : 'b'\"";
+    account.agent("endless", spec, "seq -s, 1 5000 | sed -e 's/^/[/' -e 's/$/]/'");
+    let mut running = account.run("endless", "x").start();
+    let reads = |process: &process::Process| process.command.contains(" evaluate");
+    wait::until("the output to be read", || account.dump(), || process::of(account.root()).iter().any(reads));
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    // Left alone it would end by its own limit, ten seconds of computing.
+    let gone = || process::of(account.root()).is_empty();
+    wait::within(Duration::from_secs(5), "the reading to be gone", || account.dump(), gone);
+    assert!(next_command(&account).contains("lost: its agent may have run"));
+    account.assert_nothing_left();
 }
 
 #[test]
