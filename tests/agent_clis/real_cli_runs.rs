@@ -244,7 +244,8 @@ fn codex_stalls() {
 fn claude_code_counts_a_denied_tool() {
     let person = Person::new();
     let ended = loopback_only(|| {
-        let api = ModelApi::start([Turn::command("touch denied"), Turn::text("was not allowed to")]);
+        let api =
+            ModelApi::start([Turn::command("touch /etc/from-an-agent"), Turn::text("was not allowed to")]);
         person.run(Cli::ClaudeCode, &api, "touch it", &[])
     });
     ended.is(0, None);
