@@ -225,7 +225,7 @@ impl Session {
                 ("PATH".into(), self.settings.search_path.clone()),
                 (sweep::MARKER.into(), sweep::Mark::of_run(&self.spec.id).into()),
             ],
-            git: self.settings.git.clone().marked(sweep::MARKER, &self.spec.id.uid),
+            git: self.settings.git.clone().marked(sweep::MARKER, sweep::Mark::of_run(&self.spec.id)),
             executable: self.settings.executable.clone(),
             grace: self.settings.grace,
         }
