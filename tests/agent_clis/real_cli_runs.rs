@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::support::agent_cli::{AgentCli, path_with_agents};
-use crate::support::model_api::{ModelApi, Turn};
+use crate::support::model_api::{ModelApi, Request, Turn};
 use crate::support::netns::loopback_only;
 
 const KEY: &str = "test-key-0123456789abcdef";
@@ -166,8 +166,7 @@ fn takes_any_prompt(cli: Cli) {
         let (ended, asked) = loopback_only(|| {
             let api = ModelApi::start([Turn::text("ok")]);
             let ended = person.run(cli, &api, prompt, &[]);
-            let asked: Vec<String> =
-                api.model_requests().iter().flat_map(|request| request.user_texts()).collect();
+            let asked: Vec<String> = api.model_requests().iter().flat_map(Request::user_texts).collect();
             (ended, asked)
         });
         ended.is(0, None);
