@@ -1,5 +1,6 @@
 //! What the documentation shows is what happens: its commands, run verbatim in an empty account.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -75,14 +76,14 @@ fn the_reference_is_what_the_types_say() {
     );
     for code in Code::ALL {
         let retryable = if code.retryable() { "yes" } else { "no" };
-        text.push_str(&format!("| `{code}` | {:?} | {retryable} | {} |\n", code.category(), code.message()));
+        let _ = writeln!(text, "| `{code}` | {:?} | {retryable} | {} |", code.category(), code.message());
     }
     text.push_str(
         "\n## Reasons of conditions\n\nA failure's reason is its code in capitals, such as `NonzeroExit`.\n\n\
          | reason | meaning |\n|---|---|\n",
     );
     for (reason, meaning) in Reason::DOCUMENTED {
-        text.push_str(&format!("| `{reason}` | {} |\n", meaning.trim()));
+        let _ = writeln!(text, "| `{reason}` | {} |", meaning.trim());
     }
     text.push_str(
         "\n## Objects\n\nEvery field with its meaning and bounds stands in \
