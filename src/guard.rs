@@ -9,7 +9,6 @@
 ///
 /// The condition is not evaluated while the guard is switched off.
 #[cfg(not(feature = "mutations"))]
-#[cfg_attr(not(test), expect(unused_macros, reason = "the first guard in the code removes this line"))]
 macro_rules! guard {
     ($name:literal, $condition:expr $(,)?) => {
         $condition
@@ -17,7 +16,6 @@ macro_rules! guard {
 }
 
 #[cfg(feature = "mutations")]
-#[cfg_attr(not(test), expect(unused_macros, reason = "the first guard in the code removes this line"))]
 macro_rules! guard {
     ($name:literal, $condition:expr $(,)?) => {
         $crate::guard::stands($name) && $condition
@@ -31,7 +29,6 @@ pub(crate) const SWITCH: &str = "CAISSON_MUTATION";
 
 /// Whether the guard `name` is on. The environment is read once per process.
 #[cfg(feature = "mutations")]
-#[cfg_attr(not(test), expect(dead_code, reason = "the first guard in the code removes this line"))]
 pub(crate) fn stands(name: &str) -> bool {
     static OFF: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| {
         #[expect(clippy::disallowed_methods, reason = "a switch for tests, absent from every released build")]

@@ -179,7 +179,7 @@ fn check_bounds(
     let fits = lengths().all(|length| length <= MAX_ARGUMENT_BYTES)
         && lengths().count() <= MAX_ARGUMENTS
         && lengths().sum::<usize>() <= MAX_COMMAND_BYTES;
-    if fits { Ok(()) } else { Err(CommandTooLarge) }
+    if guard!("command-bounds", !fits) { Err(CommandTooLarge) } else { Ok(()) }
 }
 
 /// An argument as a shell would need it written. For people only: nothing is ever given to a shell.

@@ -34,7 +34,7 @@ const BASE64_WRAPS: [usize; 2] = [64, 76];
 /// All needles of `value`, or `None` if the value is shorter than [`MIN_SECRET_BYTES`].
 pub(super) fn needles(value: &[u8]) -> Option<BTreeSet<Vec<u8>>> {
     let bare = trim_line_ends(value);
-    if bare.trim_ascii().len() < MIN_SECRET_BYTES {
+    if guard!("secret-too-short", bare.trim_ascii().len() < MIN_SECRET_BYTES) {
         return None;
     }
     let mut all = BTreeSet::new();

@@ -195,7 +195,7 @@ fn facts(inputs: &Inputs<'_>) -> Result<Facts, Refusal> {
     if !problems.is_empty() {
         return Err(Refusal::with(Code::DefinitionInvalid, problems));
     }
-    if rules.retired {
+    if guard!("definition-retired", rules.retired) {
         return Err(Refusal::of(Code::DefinitionRetired));
     }
     let contract_hash = contract::hash(rules);
@@ -401,7 +401,10 @@ fn approved_by(task: &AgentCliTask, digest: &str, approvals: Approvals) -> Optio
     let by = annotation(task, APPROVED_BY).unwrap_or_default();
     let legal =
         approvals != Approvals::Policies || !by.is_empty() && annotation(task, CREATED_BY) != Some(by);
-    (legal && annotation(task, APPROVED_DIGEST)? == digest).then(|| by.to_owned())
+    if guard!("approval-exact-digest", annotation(task, APPROVED_DIGEST)? != digest) {
+        return None;
+    }
+    legal.then(|| by.to_owned())
 }
 
 /// Once a task has been told that it needs an approval, a definition that stops asking for one doesn't let it pass.
@@ -411,7 +414,7 @@ fn already_required(task: &AgentCliTask) -> bool {
 }
 
 fn approval(task: &AgentCliTask, facts: &Facts, now: Timestamp) -> Gate {
-    if annotation(task, REJECTED_BY).is_some() {
+    if guard!("approval-rejected", annotation(task, REJECTED_BY).is_some()) {
         return Gate::Refused(Refusal::of(Code::ApprovalRejected));
     }
     if !facts.approval_required || facts.approved_by.is_some() {
@@ -422,7 +425,7 @@ fn approval(task: &AgentCliTask, facts: &Facts, now: Timestamp) -> Gate {
     let expires = created.zip(timeout).and_then(|(created, timeout)| {
         Timestamp::from_second(created.as_second().saturating_add(timeout)).ok()
     });
-    if expires.is_some_and(|expires| now >= expires) {
+    if guard!("approval-expired", expires.is_some_and(|expires| now >= expires)) {
         return Gate::Refused(Refusal::of(Code::ApprovalExpired));
     }
     let stale = annotation(task, APPROVED_DIGEST).is_some_and(|named| named != facts.digest);

@@ -79,13 +79,18 @@ pub fn grant(inputs: &Inputs<'_>, now: Timestamp) -> Result<Facts, Refusal> {
         let code = status.result.as_ref().and_then(|result| result.code);
         return Err(Refusal::of(code.unwrap_or(Code::Cancelled)));
     }
-    if launch.grant.is_some() {
+    if guard!("one-grant", launch.grant.is_some()) {
         return Err(Refusal::of(Code::Lost));
     }
     let Judgement { gate, facts } = judge(inputs, now);
     match (gate, facts) {
         (Gate::Refused(refusal), _) => Err(refusal),
-        (_, Some(facts)) if status.digest.as_deref() != Some(facts.digest.as_str()) => {
+        (_, Some(facts))
+            if guard!(
+                "grant-of-what-was-launched",
+                status.digest.as_deref() != Some(facts.digest.as_str())
+            ) =>
+        {
             Err(Refusal::of(Code::DefinitionDrifted))
         }
         (Gate::Open, Some(facts)) => Ok(facts),
