@@ -12,6 +12,9 @@ use serde_json::Value;
 use crate::api::{Output, OutputFormat};
 use program::{Program, Subject};
 
+/// Longest name of a session, in bytes; a UUID has 36.
+const MAX_NAME: usize = 64;
+
 /// What was found, before redaction: nothing of it may be shown as it is.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -99,9 +102,16 @@ fn evaluate(output: &Output, subject: &Subject) -> RawReading {
         reading.turns = integer(&usage.turns);
         reading.denials = integer(&usage.denials);
         reading.cost_usd = program(&usage.cost_usd).and_then(|program| program.decimal(subject));
-        reading.session_id = program(&usage.session_id).and_then(|program| program.text(subject));
+        reading.session_id =
+            program(&usage.session_id).and_then(|program| program.text(subject)).filter(|name| is_name(name));
     }
     reading
+}
+
+/// Whether a session's name is one: a failed agent's output is shown nowhere, and this must not become a way around that.
+fn is_name(text: &str) -> bool {
+    (1..=MAX_NAME).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte))
 }
 
 #[cfg(test)]

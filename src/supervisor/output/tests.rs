@@ -118,3 +118,20 @@ fn costs_are_plain_decimals() {
         assert_eq!(Program::compile("out").unwrap().decimal(&subject).as_deref(), expected, "{value}");
     }
 }
+
+#[test]
+fn a_session_has_a_short_name_and_no_prose() {
+    let usage = UsagePrograms { session_id: Some("out".into()), ..UsagePrograms::default() };
+    let output = Output { format: OutputFormat::Json, usage: Some(usage), ..Output::default() };
+    for (name, shown) in [
+        ("7b31c769-9afe-4151-a892-d76b8cef4e35", true),
+        ("session.1:2", true),
+        ("", false),
+        ("do this and that", false),
+        ("line\nbreak", false),
+        ("a".repeat(65).as_str(), false),
+    ] {
+        let reading = read(&output, json!(name).to_string().as_bytes(), false);
+        assert_eq!(reading.session_id.is_some(), shown, "{name:?}");
+    }
+}
