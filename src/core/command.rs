@@ -176,10 +176,10 @@ fn check_bounds(
         let stated = arguments.iter().map(String::len).chain([binary.len()]).chain(file_argument);
         stated.map(|length| length + 1)
     };
-    let fits = lengths().all(|length| length <= MAX_ARGUMENT_BYTES)
-        && lengths().count() <= MAX_ARGUMENTS
-        && lengths().sum::<usize>() <= MAX_COMMAND_BYTES;
-    if guard!("command-bounds", !fits) { Err(CommandTooLarge) } else { Ok(()) }
+    let too_large = lengths().any(|length| length > MAX_ARGUMENT_BYTES)
+        || lengths().count() > MAX_ARGUMENTS
+        || lengths().sum::<usize>() > MAX_COMMAND_BYTES;
+    if guard!("command-bounds", too_large) { Err(CommandTooLarge) } else { Ok(()) }
 }
 
 /// An argument as a shell would need it written. For people only: nothing is ever given to a shell.
