@@ -2,39 +2,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::control::Order;
-use super::session::Sandbox;
+use super::sandbox::Sandbox;
 use crate::api::{Code, StreamFacts, TerminationMethod};
 use crate::core::command::PromptChannel;
 use crate::core::outcome::{End, Execution, Failure};
 use crate::protocol::{self, Ended, ExecReport, Launch, LaunchFile, Limits, Stdin, StreamReport, SystemCode};
 use crate::redact::Redactor;
-
-/// Where an executor looks for the program that a definition names.
-#[derive(Debug, Clone, Default)]
-pub struct Programs {
-    /// Directories, in order. A bare name is the first executable file of that name; an absolute path is taken as it is.
-    pub directories: Vec<PathBuf>,
-}
-
-impl Programs {
-    fn find(&self, binary: &str) -> Option<PathBuf> {
-        let absolute = Path::new(binary);
-        if absolute.is_absolute() {
-            return Some(absolute.to_owned());
-        }
-        self.directories.iter().map(|directory| directory.join(binary)).find(|path| is_program(path))
-    }
-}
-
-fn is_program(path: &Path) -> bool {
-    path.is_absolute()
-        && std::fs::metadata(path)
-            .is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
-}
 
 /// The redactor that knows every secret of the order.
 ///

@@ -7,10 +7,11 @@ pub mod control;
 mod launch;
 mod notes;
 pub mod output;
+mod sandbox;
 mod session;
 mod stop;
 pub mod workspace;
 
-pub use launch::Programs;
-pub use session::{Report, Runner, Sandbox, supervise};
+pub use sandbox::{Programs, Sandbox};
+pub use session::{Report, Runner, supervise};
 pub use stop::{StopSignal, StopSwitch, stop_channel};

@@ -1,7 +1,6 @@
 //! One run from the supervisor's side: workspace, grant, runner, reading, diff, report.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -9,9 +8,10 @@ use tokio::time::Instant;
 use tracing::{debug, trace};
 
 use super::control::{Control, Order, Ready};
-use super::launch::{self, Programs};
+use super::launch;
+use super::sandbox::Sandbox;
 use super::stop::StopSignal;
-use super::workspace::{self, DiffLimits, Git, Layout, Prepared, Source, WorkspaceDiff, WorkspaceError};
+use super::workspace::{self, DiffLimits, Prepared, Source, WorkspaceDiff, WorkspaceError};
 use super::{notes, output};
 use crate::api::{Code, DiffSummary, LogMode, Usage};
 use crate::core::decide::RunState;
@@ -31,29 +31,6 @@ const REPORT_MARGIN: Duration = Duration::from_secs(30);
 const DIFF_LIMIT: Duration = Duration::from_mins(2);
 /// Bytes read from the runner at once.
 const CHUNK: usize = 64 * 1024;
-
-/// What an executor offers to a run's supervisor.
-#[derive(Debug, Clone)]
-pub struct Sandbox {
-    /// The agent's tree and our private repository.
-    pub layout: Layout,
-    /// The agent's home directory: private, empty, writable.
-    pub home: PathBuf,
-    /// Its directory for temporary files.
-    pub temporary: PathBuf,
-    /// Directory that only caisson writes to, for a prompt that is delivered by file.
-    pub prompts: PathBuf,
-    /// Where programs are found.
-    pub programs: Programs,
-    /// Variables that every agent of this executor has besides `HOME`, `TMPDIR` and `LANG`.
-    pub environment: Vec<(OsString, OsString)>,
-    /// Git.
-    pub git: Git,
-    /// This program, which also evaluates output.
-    pub executable: PathBuf,
-    /// From SIGTERM to SIGKILL.
-    pub grace: Duration,
-}
 
 /// What a finished run leaves to its controller.
 #[derive(Debug)]

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use regex::Regex;
-
 use super::Problem;
+use super::text::{is_branch_name, whole_match};
 use crate::api::{AgentCliDefinitionSpec, OptionDefinition, Output};
 use crate::core::limits;
 
@@ -59,11 +58,6 @@ fn options(options: &[OptionDefinition], model_flag: Option<&str>, problems: &mu
     }
 }
 
-/// The pattern as an expression that must match the whole value; `None` when it isn't one.
-pub(super) fn whole_match(pattern: &str) -> Option<Regex> {
-    Regex::new(&format!("^(?:{pattern})$")).ok()
-}
-
 fn environment(spec: &AgentCliDefinitionSpec, problems: &mut Vec<Problem>) {
     let mut names = BTreeSet::new();
     for (index, variable) in spec.environment.iter().enumerate() {
@@ -105,7 +99,7 @@ fn programs(output: &Output, problems: &mut Vec<Problem>) {
 
 fn delivery(spec: &AgentCliDefinitionSpec, problems: &mut Vec<Problem>) {
     let Some(delivery) = &spec.delivery else { return };
-    if !super::task::is_branch_name(&format!("{}x", delivery.branch_prefix)) {
+    if !is_branch_name(&format!("{}x", delivery.branch_prefix)) {
         problems.push(Problem::new(".spec.delivery.branchPrefix", "is not the beginning of a branch name"));
     }
 }

@@ -7,6 +7,7 @@ mod definition;
 mod document;
 mod hosts;
 mod task;
+mod text;
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::definition::whole_match;
+use super::text::{is_branch_name, whole_match};
 use super::{Problem, covers};
 use crate::api::{
     AgentCliDefinitionSpec, AgentCliTaskSpec, GitSource, OptionDefinition, OptionKind, OptionSchema,
@@ -221,15 +221,4 @@ fn secret_listed(name: &str, listed: &[String], path: &str, problems: &mut Vec<P
     if !listed.iter().any(|allowed| allowed == name) {
         problems.push(Problem::new(path, "is not on the definition's list of secrets"));
     }
-}
-
-/// The part of `git check-ref-format` that the schema's pattern leaves open.
-#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "git's rule is case-sensitive")]
-pub(super) fn is_branch_name(name: &str) -> bool {
-    let parts = || name.split('/');
-    !name.contains("..")
-        && !name.ends_with('.')
-        && parts().all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock"))
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte))
-        && !name.starts_with('-')
 }
