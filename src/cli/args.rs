@@ -38,7 +38,10 @@ pub(super) enum Command {
     Runner(crate::runner::Arguments),
     /// Internal: evaluates a definition's output programs.
     #[command(hide = true, name = crate::supervisor::output::worker::SUBCOMMAND)]
-    Evaluate,
+    Evaluate {
+        /// Process that waits for the answer.
+        parent: u32,
+    },
 }
 
 const RUN_HELP: &str = "\

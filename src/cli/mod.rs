@@ -30,11 +30,11 @@ pub fn main() -> ExitCode {
     match cli.command {
         // These are parts of a run, without an environment of their own.
         Command::Runner(arguments) => return crate::runner::main(&arguments),
-        Command::Evaluate => return crate::supervisor::output::worker::main(),
+        Command::Evaluate { parent } => return crate::supervisor::output::worker::main(parent),
         _ => logging::start(terminal),
     }
     match cli.command {
-        Command::Runner(_) | Command::Evaluate => ExitCode::FAILURE,
+        Command::Runner(_) | Command::Evaluate { .. } => ExitCode::FAILURE,
         Command::Run(arguments) => run::main(*arguments, terminal).into(),
         Command::Validate(arguments) => validate::main(&arguments, terminal).into(),
         Command::Definitions(arguments) => definitions::main(&arguments, terminal).into(),

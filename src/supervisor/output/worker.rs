@@ -8,6 +8,7 @@ use std::time::Duration;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
+use nix::unistd::getppid;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -52,6 +53,7 @@ async fn ask(
 ) -> std::io::Result<RawReading> {
     let mut child = Command::new(executable)
         .arg(SUBCOMMAND)
+        .arg(std::process::id().to_string())
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -70,16 +72,19 @@ async fn ask(
 }
 
 /// The process's own side: a question on standard input, its answer on standard output.
-pub fn main() -> ExitCode {
-    match answer() {
+pub fn main(parent: u32) -> ExitCode {
+    match answer(parent) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn answer() -> std::io::Result<()> {
-    // Nobody waits for the answer of a process whose parent was killed.
+fn answer(parent: u32) -> std::io::Result<()> {
+    // Nobody waits for the answer of a process whose parent was killed, perhaps before this line.
     set_pdeathsig(Signal::SIGKILL)?;
+    if getppid().as_raw().cast_unsigned() != parent {
+        return Err(std::io::ErrorKind::NotConnected.into());
+    }
     setrlimit(Resource::RLIMIT_AS, MEMORY_LIMIT, MEMORY_LIMIT)?;
     setrlimit(Resource::RLIMIT_CPU, TIME_LIMIT.as_secs(), TIME_LIMIT.as_secs() + 1)?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
