@@ -22,7 +22,7 @@ const CAISSON: &str = env!("CARGO_BIN_EXE_caisson");
 fn main() {
     let rounds = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(40);
     let home = tempfile::tempdir().unwrap();
-    definition(home.path(), "text", "/bin/true", "");
+    definition(home.path(), "text", "/bin/true");
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
         times[0].push(time(&mut Command::new("/bin/true")));
@@ -40,10 +40,10 @@ fn main() {
     );
 }
 
-fn definition(home: &Path, name: &str, binary: &str, more: &str) {
+fn definition(home: &Path, name: &str, binary: &str) {
     let text = format!(
         "apiVersion: caisson.dev/v1alpha1\nkind: AgentCliDefinition\nmetadata: {{name: {name}}}\n\
-         spec:\n  version: \"1\"\n  binary: {binary}\n{more}"
+         spec:\n  version: \"1\"\n  binary: {binary}\n"
     );
     fs::write(home.join(format!("{name}.yaml")), text).unwrap();
 }
@@ -79,7 +79,7 @@ fn runner_memory(home: &Path) -> u64 {
     let agent = home.join("look.sh");
     fs::write(&agent, "#!/bin/sh\ngrep VmRSS /proc/$PPID/status\n").unwrap();
     Command::new("chmod").arg("+x").arg(&agent).status().unwrap();
-    definition(home, "look", "look.sh", "");
+    definition(home, "look", "look.sh");
     let mut child = caisson(home, "look")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

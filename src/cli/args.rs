@@ -28,7 +28,7 @@ pub(super) enum Command {
     /// Say what a failure code means and what to do about it.
     Explain(ExplainArgs),
     /// Print the custom resource definitions.
-    Crd(CrdArgs),
+    Crd,
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
     /// Print the manual page, or write one for each command into a folder.
@@ -145,9 +145,6 @@ pub(super) struct ExplainArgs {
     #[arg(value_name = "CODE")]
     pub(super) code: Option<String>,
 }
-
-#[derive(Debug, Args)]
-pub(super) struct CrdArgs {}
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {

@@ -2,12 +2,12 @@
 
 use clap::CommandFactory;
 
-use super::args::{Cli, CompletionsArgs, CrdArgs, ManArgs};
+use super::args::{Cli, CompletionsArgs, ManArgs};
 use super::exit::Exit;
 use super::terminal::Terminal;
 use crate::api::crd;
 
-pub(super) fn crds(_: &CrdArgs, terminal: Terminal) -> Exit {
+pub(super) fn crds(terminal: Terminal) -> Exit {
     for definition in crd::crds() {
         match crd::yaml(&definition) {
             Ok(yaml) => terminal.print(&format!("---\n{yaml}")),

@@ -39,7 +39,7 @@ pub fn main() -> ExitCode {
         Command::Validate(arguments) => validate::main(&arguments, terminal).into(),
         Command::Definitions(arguments) => definitions::main(&arguments, terminal).into(),
         Command::Explain(arguments) => explain::main(&arguments, terminal).into(),
-        Command::Crd(arguments) => generate::crds(&arguments, terminal).into(),
+        Command::Crd => generate::crds(terminal).into(),
         Command::Completions(arguments) => generate::completions(&arguments).into(),
         Command::Man(arguments) => generate::man(&arguments, terminal).into(),
     }

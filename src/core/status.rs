@@ -59,6 +59,12 @@ impl Writer<'_> {
         self.set(kind, status, reason, Redacted::fixed(message));
     }
 
+    /// Says that the workspace stands at its commit.
+    pub(super) fn workspace_ready(&mut self) {
+        let (kind, reason) = (ConditionType::WorkspaceReady, Reason::WorkspacePrepared);
+        self.fixed(kind, ConditionStatus::True, reason, "the workspace is ready");
+    }
+
     /// Marks gates that were never reached.
     pub(super) fn not_reached(&mut self) {
         use ConditionType::{Admitted, Approved, EgressEnforced, Validated, WorkspaceReady};

@@ -18,8 +18,8 @@ use crate::core::decide::RunState;
 use crate::core::outcome::{Failure, Outcome, Reading};
 use crate::core::plan::RunSpec;
 use crate::protocol::{
-    Decoder, ExecReport, MAX_PAYLOAD, Record, Stop, Stream, SystemCode, ToRunner, ToSupervisor, Token,
-    VERSION,
+    Decoder, ExecReport, Launch, MAX_PAYLOAD, Record, Stop, Stream, SystemCode, ToRunner, ToSupervisor,
+    Token, VERSION,
 };
 use crate::redact::{Redacted, Redactor, TextStream};
 
@@ -106,12 +106,10 @@ impl<L: AsyncRead + AsyncWrite + Unpin> Runner<L> {
             if record.is_some() {
                 return Ok(record);
             }
-            let mut chunk = vec![0; CHUNK];
-            let read = self.link.read(&mut chunk).await?;
-            if read == 0 {
+            self.pending.reserve(CHUNK);
+            if self.link.read_buf(&mut self.pending).await? == 0 {
                 return Ok(None);
             }
-            self.pending.extend(chunk.into_iter().take(read));
         }
     }
 
@@ -168,17 +166,8 @@ impl Session<'_> {
         mut runner: Runner<L>,
         stop: &mut StopSignal,
     ) -> Report {
-        let ready = Ready { base: prepared.base.as_ref().map(ToString::to_string) };
-        let order = match self.ask(&mut runner, ready, stop).await {
-            Ok(order) => order,
-            Err(refused) => return Report::failed(refused, Some(prepared)),
-        };
-        let redactor = match launch::redactor(&order) {
-            Ok(redactor) => redactor,
-            Err(refused) => return Report::failed(refused, Some(prepared)),
-        };
-        let launch = match launch::launch(&order, self.sandbox, &prepared.directory) {
-            Ok(launch) => launch,
+        let (order, redactor, launch) = match self.granted(prepared, &mut runner, stop).await {
+            Ok(granted) => granted,
             Err(refused) => return Report::failed(refused, Some(prepared)),
         };
         (self.announce)(RunState::Running);
@@ -187,6 +176,20 @@ impl Session<'_> {
             Err(_) => Err(failure(Code::Lost, "RUNNER_LOST")),
         };
         self.conclude(prepared, &order, &redactor, finished).await
+    }
+
+    /// The grant, and everything that can still fail before the agent starts.
+    async fn granted<L: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        prepared: &Prepared,
+        runner: &mut Runner<L>,
+        stop: &mut StopSignal,
+    ) -> Result<(Order, Redactor, Launch), Failure> {
+        let ready = Ready { base: prepared.base.as_ref().map(ToString::to_string) };
+        let order = self.ask(runner, ready, stop).await?;
+        let redactor = launch::redactor(&order)?;
+        let launch = launch::launch(&order, self.sandbox, &prepared.directory)?;
+        Ok((order, redactor, launch))
     }
 
     /// Asks for the grant. Waiting for the answer ends with a stop, and with the runner, which has nothing to say before.

@@ -250,8 +250,7 @@ pub enum LocalError {
 
 /// Reads the caller's prompt from a manifest's inline text.
 ///
-/// # Errors
-/// Never: a prompt that can't be used is a state.
+/// A prompt that can't be used is a state, not an error.
 pub fn inline_prompt(text: Option<String>) -> PromptState {
     use crate::core::command::Prompt;
     text.map_or(PromptState::Missing, |text| {

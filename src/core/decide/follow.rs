@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Facts, Gate, Judgement, MAX_ATTEMPTS, Pass, Refusal, RunState, clean_up};
-use crate::api::{Code, ConditionStatus, ConditionType, Duration, Reason};
+use crate::api::{Code, Duration, Reason};
 use crate::core::outcome::{Failure, Outcome};
 use crate::core::plan::Action;
 use crate::core::status::{self, Writer};
@@ -142,13 +142,7 @@ impl Pass<'_> {
 
     fn running(&mut self) {
         let mut writer = Writer { status: &mut self.status, now: self.now };
-        let message = "the workspace is ready";
-        writer.fixed(
-            ConditionType::WorkspaceReady,
-            ConditionStatus::True,
-            Reason::WorkspacePrepared,
-            message,
-        );
+        writer.workspace_ready();
         writer.active(Reason::Running, "the agent runs", false);
     }
 

@@ -276,13 +276,7 @@ impl Pass<'_> {
             let message = Redacted::fixed(Code::WorkspaceFailed.message());
             writer.set(ConditionType::WorkspaceReady, ConditionStatus::False, reason, message);
         } else if outcome.execution.is_some() {
-            let message = "the workspace is ready";
-            writer.fixed(
-                ConditionType::WorkspaceReady,
-                ConditionStatus::True,
-                Reason::WorkspacePrepared,
-                message,
-            );
+            writer.workspace_ready();
         }
     }
 }
