@@ -1,0 +1,138 @@
+//! The life of test clusters: side by side, and what is left when they end.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use k8s_openapi::api::core::v1::Pod;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::cluster::{Cluster, is_alive, pod};
+
+#[test]
+fn two_clusters_run_side_by_side_and_leave_nothing() {
+    if Cluster::ours("clusters of its own").is_none() {
+        return;
+    }
+    let [first, second] =
+        ["first", "second"].map(|name| Cluster::start(&format!("{name}-{}", std::process::id())));
+    for cluster in [&first, &second] {
+        cluster.test(async |kubernetes| {
+            let namespace = kubernetes.namespace("side-by-side").await;
+            let probe = kubernetes.image("probe");
+            namespace.create_object(&pod::restricted("same-name", probe, &["sleep", "1000"])).await;
+            namespace.wait::<Pod>("same-name", "run", pod::running).await;
+        });
+    }
+    let traces = [Traces::of(&first), Traces::of(&second)];
+    assert_ne!(traces[0].processes, traces[1].processes);
+    let [of_first, of_second] = traces;
+
+    drop(first);
+
+    of_first.assert_gone();
+    assert!(is_alive(&of_second.state), "the other cluster ended too");
+    second.test(async |kubernetes| {
+        let namespace = kubernetes.namespace("still-there").await;
+        namespace.create_object(&pod::restricted("one-more", kubernetes.image("probe"), &["true"])).await;
+        namespace.wait::<Pod>("one-more", "succeed", pod::succeeded).await;
+    });
+    drop(second);
+    of_second.assert_gone();
+}
+
+/// What a killed test leaves: a state directory and control groups, without a process. The next run removes it, and
+/// nothing of a cluster that runs.
+#[test]
+fn what_a_killed_cluster_left_is_removed_by_the_next() {
+    let Some(living) = Cluster::ours("clusters of its own") else { return };
+    let mut killed = Cluster::start(&format!("killed-{}", std::process::id()));
+    killed.test(async |kubernetes| {
+        let namespace = kubernetes.namespace("killed").await;
+        namespace
+            .create_object(&pod::restricted("last", kubernetes.image("probe"), &["sleep", "1000"]))
+            .await;
+        namespace.wait::<Pod>("last", "run", pod::running).await;
+    });
+    let traces = Traces::of(&killed);
+
+    let mut script = killed.disown();
+    kill(Pid::from_raw(script.id().cast_signed()), Signal::SIGKILL).unwrap();
+    assert_eq!(script.wait().unwrap().signal(), Some(Signal::SIGKILL as i32));
+
+    // Only the kernel is left to end the rest.
+    traces.wait_for_processes_to_end();
+    assert!(!is_alive(&traces.state));
+    assert!(traces.state.is_dir(), "there is nothing to remove");
+    living.script(&["clean"]);
+    traces.assert_gone();
+    assert!(is_alive(living.state()), "a running cluster was removed");
+}
+
+/// What a running cluster has on the machine.
+struct Traces {
+    state: PathBuf,
+    processes: Vec<u32>,
+    cgroups: Vec<PathBuf>,
+}
+
+impl Traces {
+    fn of(cluster: &Cluster) -> Self {
+        let process_1 = cluster.process_1().unwrap();
+        let namespace = fs::read_link(format!("/proc/{process_1}/ns/pid")).unwrap();
+        let processes = processes_in(&namespace);
+        // Daemons, a pause process and a container, at the least.
+        assert!(processes.len() >= 10, "{processes:?}");
+        let state = cluster.state().to_owned();
+        let cgroups = cgroups_of(&state);
+        assert!(!cgroups.is_empty());
+        Self { state, processes, cgroups }
+    }
+
+    fn wait_for_processes_to_end(&self) {
+        crate::wait::until(
+            "its processes to end",
+            || format!("{:?}", self.alive()),
+            || self.alive().is_empty(),
+        );
+    }
+
+    fn assert_gone(&self) {
+        assert_eq!(self.alive(), <Vec<u32>>::new(), "processes are left");
+        assert!(!self.state.exists(), "{} is left", self.state.display());
+        let left: Vec<_> = self.cgroups.iter().filter(|group| group.exists()).collect();
+        assert!(left.is_empty(), "{left:?} are left");
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        assert!(!mounts.contains(&*self.state.to_string_lossy()), "{mounts}");
+    }
+
+    /// A process id may be another's by now: one that is of this cluster has its name in its command or its groups.
+    fn alive(&self) -> Vec<u32> {
+        let name = self.state.file_name().unwrap().to_string_lossy().into_owned();
+        let ours = |id: &&u32| {
+            let read = |file: &str| fs::read(format!("/proc/{id}/{file}")).unwrap_or_default();
+            let text = [read("cmdline"), read("cgroup")].concat();
+            String::from_utf8_lossy(&text).contains(&name)
+        };
+        self.processes.iter().filter(ours).copied().collect()
+    }
+}
+
+fn processes_in(namespace: &Path) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").unwrap();
+    processes
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .filter(|id: &u32| fs::read_link(format!("/proc/{id}/ns/pid")).is_ok_and(|its| its == namespace))
+        .collect()
+}
+
+fn cgroups_of(state: &Path) -> Vec<PathBuf> {
+    let name = format!("caisson-test-{}", state.file_name().unwrap().to_string_lossy());
+    let output = Command::new("find")
+        .args(["/sys/fs/cgroup", "-maxdepth", "2", "-type", "d", "-name", &name])
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap().lines().map(PathBuf::from).collect()
+}

@@ -1,0 +1,17 @@
+//! On a real Kubernetes: the test cluster itself, then what runs on it. `tests/cluster/README.md` says what it is made of.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a helper that is surprised fails its test"
+)]
+
+#[path = "../support/cluster/mod.rs"]
+mod cluster;
+#[path = "../support/wait.rs"]
+mod wait;
+
+mod life;
+mod network;
+mod pods;
