@@ -12,6 +12,4 @@ mod cluster;
 #[path = "../support/wait.rs"]
 mod wait;
 
-mod life;
-mod network;
-mod pods;
+mod test_cluster;

@@ -39,6 +39,12 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/cluster
 /// Where clusters keep their state; as in the script.
 const STATES: &str = "/tmp/caisson-clusters";
 
+/// Its registries: one that anybody may pull from, and one that asks for a name and a password. As in `tests/cluster/node`
+/// and `tests/cluster/images`.
+const REGISTRY: &str = "198.51.100.2";
+const PRIVATE_REGISTRY: PrivateRegistry =
+    PrivateRegistry { host: "198.51.100.3", user: "puller", password: "only-for-tests" };
+
 /// A running cluster. Ends when dropped if this test started it.
 pub(crate) struct Cluster {
     place: Place,
@@ -229,10 +235,13 @@ impl Kubernetes {
         self.images.get(name).unwrap_or_else(|| panic!("no image {name}: {:?}", self.images))
     }
 
-    /// The registry that wants a password, with the same images.
-    #[expect(clippy::unused_self, reason = "it is there where our own cluster is")]
+    /// The registry that asks for a password, with the same images.
+    ///
+    /// # Panics
+    /// On somebody's cluster.
     pub(crate) fn private_registry(&self) -> PrivateRegistry {
-        PrivateRegistry { host: "198.51.100.3", user: "puller", password: "test-only" }
+        assert!(self.state.is_some(), "only our own cluster has a registry");
+        PRIVATE_REGISTRY
     }
 
     /// A namespace of this test's own that enforces the Pod Security Standard `restricted`.
