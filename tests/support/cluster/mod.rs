@@ -177,19 +177,20 @@ impl Cluster {
         }
     }
 
-    /// Where the images are, by name. `tests/cluster/images/build` writes such a file; for somebody's cluster
-    /// `CAISSON_TEST_IMAGES` names one.
+    /// The images' references by their names. `tests/cluster/images/build` prints such a list, for registries of ours;
+    /// for somebody's cluster `CAISSON_TEST_IMAGES` is a list with references that its nodes can pull.
     fn images(&self) -> BTreeMap<String, String> {
-        let path = match &self.place {
-            Place::Ours(state) => state.join("images"),
-            Place::Foreign(_) => variable("CAISSON_TEST_IMAGES").map(PathBuf::from).expect(
-                "CAISSON_TEST_IMAGES names a file with lines `NAME REFERENCE`, for a cluster of yours",
-            ),
+        let (path, registry) = match &self.place {
+            Place::Ours(state) => (state.join("images"), format!("{REGISTRY}/")),
+            Place::Foreign(_) => {
+                let list = variable("CAISSON_TEST_IMAGES");
+                (list.expect("CAISSON_TEST_IMAGES lists images for your cluster").into(), String::new())
+            }
         };
         let text = std::fs::read_to_string(&path).expect("the images were built");
         let words = |line: &str| {
-            let mut words = line.split_whitespace().map(str::to_owned);
-            Some((words.next()?, words.next()?))
+            let mut words = line.split_whitespace();
+            Some((words.next()?.to_owned(), format!("{registry}{}", words.next()?)))
         };
         text.lines().filter_map(words).collect()
     }
