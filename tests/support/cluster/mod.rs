@@ -91,8 +91,13 @@ impl Cluster {
     /// # Panics
     /// With what the script said if it doesn't boot.
     pub(crate) fn start(name: &str) -> Self {
+        Self::start_in(Path::new(&states()), name)
+    }
+
+    /// The same with another directory for state directories. Leftovers are looked for there alone.
+    pub(crate) fn start_in(states: &Path, name: &str) -> Self {
         let mut command = Command::new(SCRIPT);
-        command.arg("run").args(["--name", name]);
+        command.arg("run").args(["--name", name]).env("CAISSON_TEST_STATE", states);
         if let Some(kube) = variable("CAISSON_TEST_KUBE") {
             command.args(["--kube", &kube]);
         }
@@ -136,6 +141,7 @@ impl Cluster {
         let output = Command::new(SCRIPT)
             .args(arguments)
             .env("CAISSON_TEST_CLUSTER", self.state())
+            .env("CAISSON_TEST_STATE", self.state().parent().expect("it is in a directory"))
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()
