@@ -1,4 +1,5 @@
 //! On a real Kubernetes: the test cluster itself, then what runs on it. `tests/cluster/README.md` says what it is made of.
+//! Before all, the servers that such tests run as hosts outside.
 
 #![expect(
     clippy::expect_used,
@@ -9,7 +10,10 @@
 
 #[path = "../support/cluster/mod.rs"]
 mod cluster;
+#[path = "../support/mod.rs"]
+mod support;
 #[path = "../support/wait.rs"]
 mod wait;
 
+mod hosts;
 mod test_cluster;
