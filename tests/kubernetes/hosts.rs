@@ -1,5 +1,6 @@
 //! The servers that tests use, each over TLS in a network of its own.
 
+mod git_server;
 mod model_api;
 mod tls;
 
