@@ -1,7 +1,9 @@
 //! The servers that tests use, each over TLS in a network of its own.
 
+mod api_proxy;
 mod git_server;
 mod model_api;
+mod rules;
 mod tls;
 
 use std::error::Error;

@@ -4,6 +4,7 @@
 //! Guarantees: a server listens in the network namespace of the thread that starts it; it ends when dropped, and with it
 //! every open connection; whatever a test can wait for is waited for with a bound.
 
+pub(crate) mod api_proxy;
 pub(crate) mod git_server;
 pub(crate) mod monitor;
 pub(crate) mod server;
