@@ -1,6 +1,7 @@
 //! The servers that tests use, each over TLS in a network of its own.
 
 mod api_proxy;
+mod api_server;
 mod git_server;
 mod model_api;
 mod rules;

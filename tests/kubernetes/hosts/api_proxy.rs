@@ -23,6 +23,9 @@ use crate::support::hosts::tls::Authority;
 
 const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true";
 
+/// The object that the API server never has time for.
+const UNAVAILABLE: &str = "unavailable";
+
 /// Answers every request with an object, and a watch with the events that the test has it send.
 struct Upstream {
     server: Server,
@@ -86,7 +89,11 @@ fn serve(seen: &Arc<Seen>, request: &Request<Incoming>) -> Response<Streamed> {
         request.headers().get(AUTHORIZATION).map(|value| value.to_str().expect("text").to_owned());
     seen.requests.update(|requests| requests.push((call.clone(), credentials)));
     if call.verb != Verb::Watch {
-        let status = if call.verb == Verb::Create { StatusCode::CREATED } else { StatusCode::OK };
+        let status = match (call.verb, &call.name[..]) {
+            (Verb::Create, _) => StatusCode::CREATED,
+            (_, UNAVAILABLE) => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::OK,
+        };
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
         let mut response = Response::new(Streamed::complete(object.to_string()));
         *response.status_mut() = status;
@@ -455,6 +462,17 @@ fn an_outage_refuses_connections_and_ends_those_there_are() {
         assert_eq!(world.proxy.records().len(), 1, "nobody listens");
         drop(outage);
         world.created().await.expect("it passes");
+    });
+}
+
+#[test]
+fn what_the_api_server_refuses_is_refused_once() {
+    on_loopback(async || {
+        let world = World::new();
+        let api = Api::<ConfigMap>::default_namespaced(world.client());
+        api.get(UNAVAILABLE).await.expect_err("it is refused");
+        assert_eq!(world.upstream.asked(&Match::any()), 1);
+        assert_eq!(world.proxy.records()[0].status, Some(503));
     });
 }
 

@@ -1,6 +1,8 @@
 //! Real git against the git server.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -13,6 +15,7 @@ use crate::support::hosts::git_server::{GitServer, Moved, Service, Then, Transfe
 use crate::support::hosts::server::Endpoint;
 use crate::support::hosts::tls::Authority;
 use crate::support::netns::loopback_only;
+use crate::wait;
 
 /// More than the list of references takes, less than the pack.
 const PART: usize = 50_000;
@@ -125,6 +128,8 @@ fn what_was_pushed_is_cloned() {
             assert!(asked.contains(&(method.to_owned(), path.to_owned())), "{asked:?}");
         }
         assert!(server.requests().iter().all(|request| request.authorization.is_none()));
+        // The protocol's second version: one for the references, one for the pack.
+        assert_eq!(asked.iter().filter(|(_, path)| path == "/project.git/git-upload-pack").count(), 2);
 
         assert!(failed(&person.clone(&server.url("another.git"), "another")).contains("not found"));
     });
@@ -183,8 +188,9 @@ fn a_repository_moves_to_another_path_host_or_scheme() {
             assert_eq!(person.head(name), person.head("project"), "{name}");
         }
         assert!(!other.requests().is_empty() && !open.requests().is_empty());
-        // Only what is below the old path has moved.
-        assert!(failed(&person.clone(&server.url("old.gitx"), "not")).contains("not found"));
+        let prefix = Moved { from: "/old".to_owned(), to: "/project".to_owned() };
+        server.behave(|now| now.moved = Some(prefix));
+        assert!(failed(&person.clone(&server.url("old.git"), "prefix")).contains("not found"));
     });
 }
 
@@ -194,7 +200,8 @@ fn a_transfer_that_is_cut_fails_and_leaves_the_rest_alone() {
         server.behave(|now| {
             now.transfer = Some(Transfer { service: Service::Fetch, after: PART, then: Then::Cut });
         });
-        failed(&person.clone(&server.url("project.git"), "copy"));
+        let how = failed(&person.clone(&server.url("project.git"), "copy"));
+        assert!(how.contains("RPC failed"), "the connection has ended, not the answer: {how}");
         let cut: Vec<_> = server.requests().into_iter().filter(|request| request.interrupted).collect();
         assert_eq!(
             cut.iter().map(|request| &request.path[..]).collect::<Vec<_>>(),
@@ -218,6 +225,7 @@ fn a_push_is_done_though_its_answer_is_lost() {
             fs::read_to_string(server.path("empty.git").join("refs/heads/main")).expect("it was pushed"),
             person.head("project")
         );
+        succeeded(&person.clone(&server.url("empty.git"), "what-was-pushed"));
     });
 }
 
@@ -246,19 +254,20 @@ fn a_server_takes_its_transfers_along() {
         let authority = Authority::fresh("authority");
         let repositories = tempfile::tempdir().expect("a temporary directory");
         let server = GitServer::start(endpoint(&authority), repositories.path());
-        server.create("project.git");
+        let hook = server.create("project.git").join("hooks/pre-receive");
+        fs::write(&hook, "#!/bin/sh\necho waiting >&2\nexec tail -f /dev/null\n").expect("a new file");
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("it is ours");
         let person = Person::trusting(&authority);
         person.repository("project");
-        succeeded(&person.push("project", &server.url("project.git")));
-        server.behave(|now| {
-            now.transfer = Some(Transfer { service: Service::Fetch, after: PART, then: Then::Pause });
-        });
-        let mut clone = person.git(".", &["clone", "--quiet", &server.url("project.git"), "copy"]);
-        let clone = clone.stderr(Stdio::piped()).spawn().expect("git starts");
-        server.block_until("a pause", |requests| requests.iter().any(|request| request.interrupted));
+        let mut push = person.git("project", &["push", &server.url("project.git"), "main"]);
+        let mut push = push.stderr(Stdio::piped()).spawn().expect("git starts");
+        let mut lines = BufReader::new(push.stderr.take().expect("it is piped")).lines();
+        assert!(lines.any(|line| line.expect("text").contains("waiting")), "the hook runs");
+        assert_ne!(serving(repositories.path()), Vec::<String>::new());
         drop(server);
-        failed(&clone.wait_with_output().expect("its output can be read"));
-        assert_eq!(serving(repositories.path()), Vec::<String>::new());
+        assert!(!push.wait().expect("it is a child").success());
+        let left = || serving(repositories.path());
+        wait::until("the hook to end", || format!("{:?}", left()), || left().is_empty());
     });
 }
 
