@@ -1,4 +1,4 @@
-//! A model API on loopback that answers agent CLIs from a script: the streaming protocols of Anthropic's Messages
+//! A model API that answers agent CLIs from a script: the streaming protocols of Anthropic's Messages
 //! (Claude Code) and of `OpenAI`'s Responses (Codex).
 //!
 //! ```ignore
@@ -10,24 +10,19 @@
 //! Guarantees: each request to the model takes the next turn, and the last turn answers all that follow; every
 //! request is recorded before it is answered; the API ends when dropped, and with it every open connection.
 //!
-//! The listening socket belongs to the network namespace of the thread that calls [`ModelApi::start`].
+//! The listening socket belongs to the network namespace of the thread that starts it.
 
 mod anthropic;
 mod openai;
 mod request;
 mod server;
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
-
-use tokio::sync::oneshot;
+use std::sync::Arc;
 
 pub(crate) use request::Request;
 
-/// How long [`ModelApi::wait_for_requests`] waits before it gives up on the CLI.
-const PATIENCE: Duration = Duration::from_mins(1);
+use super::hosts::monitor::Monitor;
+use super::hosts::server::{Endpoint, Server};
 
 /// What the model does with one request.
 #[derive(Clone, Debug)]
@@ -111,44 +106,43 @@ impl Turn {
 
 /// A running API. See the module.
 pub(crate) struct ModelApi {
-    address: SocketAddr,
+    server: Server,
     state: Arc<State>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// What the connections share.
 struct State {
     script: Vec<Turn>,
-    progress: Mutex<Progress>,
-    arrived: Condvar,
+    progress: Monitor<Progress>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Progress {
     requests: Vec<Request>,
     turns: usize,
 }
 
 impl ModelApi {
-    /// Listens on a free port of 127.0.0.1. The script must not be empty.
+    /// Listens on a free port of 127.0.0.1, without TLS. The script must not be empty.
     pub(crate) fn start(script: impl IntoIterator<Item = Turn>) -> Self {
+        Self::start_on(Endpoint::loopback(), script)
+    }
+
+    /// The same somewhere else.
+    pub(crate) fn start_on(endpoint: Endpoint, script: impl IntoIterator<Item = Turn>) -> Self {
         let script: Vec<_> = script.into_iter().collect();
         assert!(!script.is_empty(), "the script has no turn");
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is up");
-        let address = listener.local_addr().expect("a bound socket has an address");
-        let state = Arc::new(State { script, progress: Mutex::default(), arrived: Condvar::new() });
-        let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::spawn({
+        let state = Arc::new(State { script, progress: Monitor::new(Progress::default()) });
+        let server = Server::start(endpoint, {
             let state = Arc::clone(&state);
-            move || server::run(listener, state, stopped)
+            move |request| server::answer(Arc::clone(&state), request)
         });
-        Self { address, state, stop: Some(stop), thread: Some(thread) }
+        Self { server, state }
     }
 
     /// The base URL without a path.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.server.url()
     }
 
     /// What Claude Code's definition needs in addition to use this API; at most one retry, after half a second.
@@ -178,7 +172,7 @@ impl ModelApi {
 
     /// All requests so far, in order of arrival.
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.state.progress().requests.clone()
+        self.state.progress.read(|progress| progress.requests.clone())
     }
 
     /// The requests so far that asked the model for a turn.
@@ -188,39 +182,22 @@ impl ModelApi {
 
     /// Blocks until `count` requests have asked the model for a turn.
     pub(crate) fn wait_for_requests(&self, count: usize) {
-        let waited = self
-            .state
-            .arrived
-            .wait_timeout_while(self.state.progress(), PATIENCE, |progress| progress.turns < count)
-            .map_or_else(|poisoned| poisoned.into_inner().1, |(_, waited)| waited);
-        assert!(!waited.timed_out(), "the model was not asked {count} times within {PATIENCE:?}");
-    }
-}
-
-impl Drop for ModelApi {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            assert!(thread.join().is_ok() || std::thread::panicking(), "the model API panicked");
-        }
+        let what = format!("the model to be asked {count} times");
+        self.state.progress.block_until(&what, |progress| progress.turns >= count);
     }
 }
 
 impl State {
-    fn progress(&self) -> std::sync::MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records a request; the turn that answers it and the turn's number, if it asks the model.
     fn record(&self, request: Request) -> Option<(usize, Turn)> {
-        let mut progress = self.progress();
-        let turn = request.asks_model().then(|| {
-            let number = progress.turns;
-            progress.turns += 1;
-            (number, self.script[number.min(self.script.len() - 1)].clone())
-        });
-        progress.requests.push(request);
-        self.arrived.notify_all();
-        turn
+        self.progress.update(|progress| {
+            let turn = request.asks_model().then(|| {
+                let number = progress.turns;
+                progress.turns += 1;
+                (number, self.script[number.min(self.script.len() - 1)].clone())
+            });
+            progress.requests.push(request);
+            turn
+        })
     }
 }

@@ -216,6 +216,8 @@ impl Drop for Cluster {
 pub(crate) struct Kubernetes {
     /// An administrator's client.
     pub(crate) client: kube::Client,
+    /// What that client was made of.
+    pub(crate) config: kube::Config,
     images: BTreeMap<String, String>,
     state: Option<PathBuf>,
 }
@@ -230,8 +232,8 @@ impl Kubernetes {
             Place::Ours(state) => Some(state.clone()),
             Place::Foreign(_) => None,
         };
-        let client = kube::Client::try_from(config).expect("a client can be made");
-        Self { client, images: cluster.images(), state }
+        let client = kube::Client::try_from(config.clone()).expect("a client can be made");
+        Self { client, config, images: cluster.images(), state }
     }
 
     /// The reference of an image of `tests/cluster/images`.

@@ -3,10 +3,11 @@
 use hyper::Response;
 use serde_json::{Value, json};
 
-use super::server::{Script, event_stream, json_response};
+use super::super::hosts::server::Streamed;
+use super::server::{event_stream, json_response};
 use super::{Kind, Request, Tool, Turn, Usage};
 
-pub(super) fn answer(request: &Request, number: usize, turn: &Turn) -> Response<Script> {
+pub(super) fn answer(request: &Request, number: usize, turn: &Turn) -> Response<Streamed> {
     let block = match &turn.kind {
         Kind::Status(status) => return refusal(*status),
         Kind::Failed => return refusal(400),
@@ -19,12 +20,12 @@ pub(super) fn answer(request: &Request, number: usize, turn: &Turn) -> Response<
 }
 
 /// Answers a request that offers no tools, such as one for a title.
-pub(super) fn aside(request: &Request) -> Response<Script> {
+pub(super) fn aside(request: &Request) -> Response<Streamed> {
     let kind = Kind::Text("ok".to_owned());
     message(request, 0, &kind, &json!({"type": "text", "text": "ok"}), Usage { input: 1, output: 1 })
 }
 
-fn message(request: &Request, number: usize, kind: &Kind, block: &Value, usage: Usage) -> Response<Script> {
+fn message(request: &Request, number: usize, kind: &Kind, block: &Value, usage: Usage) -> Response<Streamed> {
     let body = request.json();
     let stop_reason = if block["type"] == "tool_use" { "tool_use" } else { "end_turn" };
     let mut message = json!({
@@ -74,7 +75,7 @@ fn tool_use(number: usize, tool: &Tool) -> Value {
     json!({"type": "tool_use", "id": format!("toolu_{number}"), "name": name, "input": input})
 }
 
-fn refusal(status: u16) -> Response<Script> {
+fn refusal(status: u16) -> Response<Streamed> {
     let kind = match status {
         400 => "invalid_request_error",
         401 => "authentication_error",

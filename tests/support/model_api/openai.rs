@@ -3,10 +3,11 @@
 use hyper::Response;
 use serde_json::{Value, json};
 
-use super::server::{Script, event_stream, json_response};
+use super::super::hosts::server::Streamed;
+use super::server::{event_stream, json_response};
 use super::{Kind, Tool, Turn, Usage};
 
-pub(super) fn answer(number: usize, turn: &Turn) -> Response<Script> {
+pub(super) fn answer(number: usize, turn: &Turn) -> Response<Streamed> {
     let id = format!("resp_{number}");
     let item = match &turn.kind {
         Kind::Status(status) => {
@@ -28,7 +29,7 @@ pub(super) fn answer(number: usize, turn: &Turn) -> Response<Script> {
 }
 
 /// A failure that Codex doesn't retry.
-fn failed(id: &str) -> Response<Script> {
+fn failed(id: &str) -> Response<Streamed> {
     let error = json!({"code": "insufficient_quota", "message": "scripted failure"});
     let events = [
         json!({"type": "response.created", "response": {"id": id}}),
