@@ -1,5 +1,5 @@
 //! On a real Kubernetes: the test cluster itself, then what runs on it. `tests/cluster/README.md` says what it is made of.
-//! Before all, the servers that such tests run as hosts outside.
+//! Before that, the servers that such tests run as hosts outside.
 
 #![expect(
     clippy::expect_used,
@@ -16,5 +16,7 @@ mod support;
 #[path = "../support/wait.rs"]
 mod wait;
 
+mod crds;
 mod hosts;
+mod outside;
 mod test_cluster;

@@ -109,24 +109,33 @@ impl AgentCli {
         self.definition.to_string()
     }
 
+    /// The program's name and its arguments, the prompt last.
+    pub(crate) fn command_line(&self, prompt: &str) -> Vec<String> {
+        let spec = &self.definition["spec"];
+        let text = |value: &Value| value.as_str().expect("a string").to_owned();
+        let arguments = spec["arguments"].as_array().expect("a list").iter().map(text);
+        let ending = ["--".to_owned(), prompt.to_owned()];
+        std::iter::once(text(&spec["binary"])).chain(arguments).chain(ending).collect()
+    }
+
+    /// The variables that the definition declares, with the key in place of each secret.
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
+        let list = self.definition["spec"]["environment"].as_array().expect("a list");
+        let pair = |variable: &Value| {
+            let value = variable["value"].as_str().unwrap_or(&self.key);
+            (variable["name"].as_str().expect("a string").to_owned(), value.to_owned())
+        };
+        list.iter().map(pair).collect()
+    }
+
     /// Starts the CLI in a process group of its own.
     pub(crate) fn start(&self, place: &Place, prompt: &str) -> Child {
-        let spec = &self.definition["spec"];
-        let strings = |list: &Value| -> Vec<String> {
-            list.as_array()
-                .expect("a list")
-                .iter()
-                .map(|item| item.as_str().expect("a string").to_owned())
-                .collect()
-        };
-        let mut command = Command::new(bin_directory().join(spec["binary"].as_str().expect("a string")));
-        command.args(strings(&spec["arguments"])).arg("--").arg(prompt).current_dir(place.workspace());
+        let line = self.command_line(prompt);
+        let mut command = Command::new(bin_directory().join(&line[0]));
+        command.args(&line[1..]).current_dir(place.workspace());
         command.env_clear().env("PATH", search_path()).env("LANG", "C.UTF-8");
         command.env("HOME", place.beside("home")).env("TMPDIR", place.beside("tmp"));
-        for variable in spec["environment"].as_array().expect("a list") {
-            let value = variable["value"].as_str().unwrap_or(&self.key);
-            command.env(variable["name"].as_str().expect("a string"), value);
-        }
+        command.envs(self.variables());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         command.spawn().expect("the CLI starts")
     }

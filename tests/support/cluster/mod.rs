@@ -30,7 +30,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use nix::fcntl::{Flock, FlockArg};
 use nix::sched::{CloneFlags, setns};
 
-pub(crate) use namespace::Namespace;
+pub(crate) use namespace::{Namespace, PATIENCE};
 pub(crate) use outside::OutsideAddress;
 
 /// The script that makes clusters.
@@ -256,6 +256,15 @@ impl Kubernetes {
     /// A namespace of this test's own that enforces the Pod Security Standard `restricted`.
     pub(crate) async fn namespace(&self, name: &str) -> Namespace {
         Namespace::create(self.client.clone(), name).await
+    }
+
+    /// Certificate and key of the cluster's authority, which its nodes trust for every registry.
+    ///
+    /// # Panics
+    /// On somebody's cluster.
+    pub(crate) fn authority(&self) -> (PathBuf, PathBuf) {
+        let keys = self.state.as_deref().expect("only our own cluster shows its keys").join("pki");
+        (keys.join("ca.crt"), keys.join("ca.key"))
     }
 
     /// An address that no other test has, for servers that pods take for hosts outside.
