@@ -2,6 +2,7 @@
 
 use caisson::api::crd::crds;
 use caisson::api::{AgentCliDefinition, AgentCliTask};
+use hyper::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::conditions::is_crd_established;
@@ -23,7 +24,10 @@ fn the_api_server_holds_the_rules_of_a_task() {
         let refusal = tasks.refused("misspelt", &misspelt).await;
         assert!(refusal.contains(r#"unknown field "spec.dryRn""#), "{refusal}");
         assert!(refusal.contains(r#"unknown field "spec.limits.timeot""#), "{refusal}");
-        tasks.is_pruned("misspelt", &misspelt, "dryRn").await;
+        // Who asks for no validation loses the fields that nobody knows, and no other.
+        let pruned =
+            serde_json::to_value(tasks.create("misspelt", &misspelt, "Ignore").await.unwrap().spec).unwrap();
+        assert!(pruned.get("dryRn").is_none() && pruned["prompt"] == "p", "{pruned}");
 
         for (name, spec, why) in [
             (
@@ -46,8 +50,11 @@ fn the_api_server_holds_the_rules_of_a_task() {
             assert!(refusal.contains(why), "{name}: {refusal}");
         }
 
-        tasks.apply("good", &json!({"definition": {"name": "demo"}, "prompt": "p"})).await.unwrap();
-        let refusal = tasks.refused("good", &json!({"definition": {"name": "demo"}, "prompt": "q"})).await;
+        let good = json!({"definition": {"name": "demo"}, "prompt": "p"});
+        tasks.create("good", &good, "Strict").await.unwrap();
+        let other = Patch::Merge(json!({"spec": {"prompt": "q"}}));
+        let refusal =
+            tasks.tasks.patch("good", &PatchParams::default(), &other).await.unwrap_err().to_string();
         assert!(refusal.contains("spec is immutable: create a new task"), "{refusal}");
         namespace.delete().await;
     });
@@ -59,13 +66,17 @@ fn what_a_status_says_for_good_stays() {
         install(&kubernetes.client).await;
         let namespace = kubernetes.namespace("status-rules").await;
         let tasks = Tasks::of(&namespace);
-        tasks.apply("task", &json!({"definition": {"name": "demo"}, "prompt": "p"})).await.unwrap();
+        tasks.create("task", &json!({"definition": {"name": "demo"}, "prompt": "p"}), "Strict").await.unwrap();
         let launch = |attempt: u32, instance: &str| {
             json!({"launch": {"attempt": attempt, "at": "2026-01-01T00:00:00Z", "podName": "pod", "grant": {
                 "podUid": "5f0c6e1e-0000-4000-8000-000000000000", "instance": instance, "at": "2026-01-01T00:00:00Z"}}})
         };
         tasks.status("task", &json!({"launch": {"attempt": 2, "at": "2026-01-01T00:00:00Z", "podName": "pod"}})).await.unwrap();
-        tasks.status("task", &launch(2, "one")).await.unwrap();
+        let refusal = tasks.status("task", &launch(2, "one")).await.unwrap_err().to_string();
+        assert!(refusal.contains("a grant needs the approval that is required"), "{refusal}");
+        let mut granted = launch(2, "one");
+        granted["approval"] = json!({"required": false});
+        tasks.status("task", &granted).await.unwrap();
 
         for (status, why) in [
             (json!({"launch": {"attempt": 1}}), "attempt never falls"),
@@ -107,34 +118,30 @@ async fn install(client: &Client) {
     }
 }
 
-/// Tasks as a person applies them, server-side and with strict validation.
-struct Tasks(Api<AgentCliTask>);
+/// Tasks as kubectl writes them, with the API server's validation of fields.
+struct Tasks {
+    client: Client,
+    tasks: Api<AgentCliTask>,
+}
 
 impl Tasks {
     fn of(namespace: &Namespace) -> Self {
-        Self(namespace.api())
+        Self { client: namespace.client.clone(), tasks: namespace.api() }
     }
 
-    async fn apply(&self, name: &str, spec: &Value) -> Result<AgentCliTask, Error> {
-        let parameters = PatchParams::apply("test").force().validation_strict();
-        self.0.patch(name, &parameters, &Patch::Apply(manifest(name, spec))).await
+    async fn create(&self, name: &str, spec: &Value, validation: &str) -> Result<AgentCliTask, Error> {
+        let url = format!("{}?fieldValidation={validation}", self.tasks.resource_url());
+        let request = Request::post(url).header("content-type", "application/json");
+        self.client.request(request.body(manifest(name, spec).to_string().into_bytes()).unwrap()).await
     }
 
     /// Why the API server doesn't take it.
     async fn refused(&self, name: &str, spec: &Value) -> String {
-        self.apply(name, spec).await.expect_err("it isn't refused").to_string()
-    }
-
-    /// Who asks for no validation loses the fields that nobody knows.
-    async fn is_pruned(&self, name: &str, spec: &Value, field: &str) {
-        let parameters = PatchParams::apply("test").validation_ignore();
-        let task = self.0.patch(name, &parameters, &Patch::Apply(manifest(name, spec))).await.unwrap();
-        let kept = serde_json::to_value(&task.spec).unwrap();
-        assert!(kept.get(field).is_none() && kept.get("prompt").is_some(), "{kept}");
+        self.create(name, spec, "Strict").await.expect_err("it isn't refused").to_string()
     }
 
     async fn status(&self, name: &str, status: &Value) -> Result<AgentCliTask, Error> {
-        self.0.patch_status(name, &PatchParams::default(), &Patch::Merge(json!({"status": status}))).await
+        self.tasks.patch_status(name, &PatchParams::default(), &Patch::Merge(json!({"status": status}))).await
     }
 }
 

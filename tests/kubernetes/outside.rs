@@ -36,7 +36,7 @@ fn a_pod_clones_from_a_git_server_outside() {
         let mut cloner = pod::restricted_value("cloner", kubernetes.image("caisson"), &["sh", "-c", &clone]);
         trust(&mut cloner, &[("GIT_SSL_CAINFO", AUTHORITY), ("HOME", "/tmp")]);
         namespace.create_object(&pod::from(cloner)).await;
-        namespace.wait::<Pod>("cloner", "succeed", pod::succeeded).await;
+        namespace.succeeds("cloner").await;
 
         assert_eq!(log(&namespace, "cloner").await, "hello\n");
         namespace.delete().await;
@@ -67,7 +67,11 @@ fn real_cli_codex_works_in_a_pod() {
         let address = kubernetes.outside_address();
         let script = [Turn::write("greeting", "hello\n"), Turn::text("Done.")];
         let api = ModelApi::start_on(https(&kubernetes, &address), script);
-        let cli = AgentCli::shipped("codex", "test-key").arguments(api.codex_arguments());
+        // The pod is the sandbox; Codex's own needs what a restricted pod hasn't.
+        let cli = AgentCli::shipped("codex", "test-key")
+            .without("--sandbox=workspace-write")
+            .arguments(["--sandbox=danger-full-access".to_owned()])
+            .arguments(api.codex_arguments());
 
         let output = run_in_pod(&kubernetes, "codex", &cli, ("SSL_CERT_FILE", AUTHORITY)).await;
 
@@ -91,7 +95,10 @@ fn a_pod_waits_for_a_slow_registry() {
         let rule = slow.set(Rule::new(manifests.clone(), Fault::HoldReply));
         let image = format!("{}/{repository}", address.ip());
 
-        namespace.create_object(&pod::restricted("patient", &image, &["true"])).await;
+        let mut patient = pod::restricted_value("patient", &image, &["true"]);
+        // The node may have it already, from a test that had the same address.
+        patient["spec"]["containers"][0]["imagePullPolicy"] = json!("Always");
+        namespace.create_object(&pod::from(patient)).await;
         slow.until(1, &manifests).await;
         let waiting = namespace.wait::<Pod>("patient", "wait for its image", |pod: Option<&Pod>| {
             pod::waits_because(pod).as_deref() == Some("ContainerCreating")
@@ -99,7 +106,7 @@ fn a_pod_waits_for_a_slow_registry() {
         waiting.await;
         slow.lift(rule);
 
-        namespace.wait::<Pod>("patient", "succeed", pod::succeeded).await;
+        namespace.succeeds("patient").await;
         namespace.delete().await;
     });
 }
@@ -161,7 +168,7 @@ async fn run_in_pod(kubernetes: &Kubernetes, name: &str, cli: &AgentCli, authori
         mounts.push(json!({"name": volume, "mountPath": path}));
     }
     namespace.create_object(&pod::from(agent)).await;
-    namespace.wait::<Pod>("agent", "succeed", pod::succeeded).await;
+    namespace.succeeds("agent").await;
     let output = log(&namespace, "agent").await;
     namespace.delete().await;
     output

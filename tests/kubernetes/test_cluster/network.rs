@@ -90,7 +90,7 @@ fn nothing_outside_the_namespaces_is_reachable_from_a_pod() {
         command.extend(targets.iter().map(String::as_str));
         namespace.create_object(&pod::restricted("curious", kubernetes.image("probe"), &command)).await;
 
-        namespace.wait::<Pod>("curious", "end", pod::succeeded).await;
+        namespace.succeeds("curious").await;
 
         let reached = namespace.api::<Pod>().logs("curious", &LogParams::default()).await.unwrap();
         let refused = reached.lines().filter(|line| line.starts_with("nc: ")).count();

@@ -13,7 +13,7 @@ fn a_pod_runs_under_pod_security_restricted() {
         let probe = kubernetes.image("probe");
         namespace.create_object(&pod::restricted("hello", probe, &["sh", "-c", "id -u; echo hello"])).await;
 
-        namespace.wait::<Pod>("hello", "succeed", pod::succeeded).await;
+        namespace.succeeds("hello").await;
 
         let log = namespace.api::<Pod>().logs("hello", &LogParams::default()).await.unwrap();
         assert_eq!(log, "10001\nhello\n");
@@ -73,7 +73,7 @@ fn a_registry_that_wants_a_password_gives_the_image_to_who_has_it() {
             namespace.create_object(&pod::from(puller)).await;
         }
 
-        namespace.wait::<Pod>("right", "succeed", pod::succeeded).await;
+        namespace.succeeds("right").await;
         namespace.wait::<Pod>("wrong", "fail to pull", pull_fails).await;
 
         namespace.delete().await;
@@ -97,7 +97,7 @@ fn a_daemon_that_was_killed_starts_again() {
         }
 
         namespace.create_object(&pod::restricted("after", probe, &["true"])).await;
-        namespace.wait::<Pod>("after", "succeed", pod::succeeded).await;
+        namespace.succeeds("after").await;
         let before = namespace.api::<Pod>().get("before").await.unwrap();
         assert!(pod::running(Some(&before)), "{:?}", before.status);
     });

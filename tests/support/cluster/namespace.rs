@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, Pod, ServiceAccount};
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::wait::{Condition, await_condition};
 use kube::{Client, Resource};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::dump;
+use super::{dump, pod};
 
 /// Longer than anything takes that works, on a busy machine; below the time after which the test runner ends a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
@@ -89,6 +89,17 @@ impl Namespace {
             Ok(Ok(object)) => object,
             Ok(Err(error)) => self.fail(&format!("{name} couldn't be watched: {error}")).await,
             Err(_) => self.fail(&format!("waited in vain for {name} to {what}")).await,
+        }
+    }
+
+    /// Waits until a pod has succeeded, and no longer if it fails.
+    ///
+    /// # Panics
+    /// With what the namespace holds, if it fails or doesn't end in time.
+    pub(crate) async fn succeeds(&self, pod: &str) {
+        let ended = self.wait::<Pod>(pod, "succeed", pod::ended).await;
+        if !pod::succeeded(ended.as_ref()) {
+            self.fail(&format!("{pod} failed")).await;
         }
     }
 

@@ -55,6 +55,11 @@ pub(crate) fn succeeded(pod: Option<&Pod>) -> bool {
     phase(pod) == Some("Succeeded")
 }
 
+/// It has ended, well or not.
+pub(crate) fn ended(pod: Option<&Pod>) -> bool {
+    matches!(phase(pod), Some("Succeeded" | "Failed"))
+}
+
 /// Its containers run.
 pub(crate) fn running(pod: Option<&Pod>) -> bool {
     phase(pod) == Some("Running")
