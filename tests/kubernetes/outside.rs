@@ -156,9 +156,9 @@ async fn run_in_pod(kubernetes: &Kubernetes, name: &str, cli: &AgentCli, authori
     let mut agent = pod::restricted_value("agent", kubernetes.image(name), &command);
     let variables = cli.variables();
     let mut all: Vec<_> = variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    all.extend([("HOME", "/home/agent"), ("TMPDIR", "/tmp"), authority]);
+    all.extend([("HOME", "/agent"), ("TMPDIR", "/tmp"), authority]);
     trust(&mut agent, &all);
-    for (volume, path) in [("workspace", "/workspace"), ("home", "/home/agent")] {
+    for (volume, path) in [("workspace", "/workspace"), ("home", "/agent")] {
         let spec = &mut agent["spec"];
         spec["volumes"]
             .as_array_mut()

@@ -70,7 +70,12 @@ fn what_a_killed_cluster_left_is_removed_by_the_next() {
     // Only the kernel is left to end the rest.
     traces.wait_for_processes_to_end();
     assert!(traces.state.is_dir(), "there is nothing to remove");
-    living.script(&["clean"]);
+    // It is removed by the first clean-up that finds its lock free, which the kernel frees last.
+    let removed = || {
+        living.script(&["clean"]);
+        !traces.state.exists()
+    };
+    crate::wait::until("its state to be removed", String::new, removed);
     traces.assert_gone();
     assert!(is_alive(living.state()), "a running cluster was removed");
     living.test(async |kubernetes| {
