@@ -3,3 +3,4 @@
 mod life;
 mod network;
 mod pods;
+mod start;
