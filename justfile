@@ -23,6 +23,10 @@ lint:
 e2e *NAME:
     ./test e2e {{ NAME }}
 
+# the tests of the test cluster itself; --kube 1.34 for another Kubernetes
+cluster *ARGUMENTS:
+    ./test cluster {{ ARGUMENTS }}
+
 # switch guards off one by one; a test must fail for each
 mutations *GUARD:
     ./test mutations {{ GUARD }}
