@@ -101,7 +101,7 @@ fn a_pod_waits_for_a_slow_registry() {
         namespace.create_object(&pod::from(patient)).await;
         slow.until(1, &manifests).await;
         let waiting = namespace.wait::<Pod>("patient", "wait for its image", |pod: Option<&Pod>| {
-            pod::waits_because(pod).as_deref() == Some("ContainerCreating")
+            pod::waits_because(pod).is_some_and(|(reason, _)| reason == "ContainerCreating")
         });
         waiting.await;
         slow.lift(rule);

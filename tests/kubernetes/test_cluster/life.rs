@@ -1,5 +1,6 @@
 //! The life of test clusters: side by side, and what is left when they end.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -70,12 +71,7 @@ fn what_a_killed_cluster_left_is_removed_by_the_next() {
     // Only the kernel is left to end the rest.
     traces.wait_for_processes_to_end();
     assert!(traces.state.is_dir(), "there is nothing to remove");
-    // It is removed by the first clean-up that finds its lock free, which the kernel frees last.
-    let removed = || {
-        living.script(&["clean"]);
-        !traces.state.exists()
-    };
-    crate::wait::until("its state to be removed", String::new, removed);
+    living.script(&["clean"]);
     traces.assert_gone();
     assert!(is_alive(living.state()), "a running cluster was removed");
     living.test(async |kubernetes| {
@@ -86,33 +82,53 @@ fn what_a_killed_cluster_left_is_removed_by_the_next() {
 /// What a running cluster has on the machine.
 struct Traces {
     state: PathBuf,
-    processes: Vec<u32>,
+    processes: BTreeSet<Process>,
     cgroups: Vec<PathBuf>,
+}
+
+/// A process, told apart from a later one with the same id by when it started, in clock ticks after the machine did.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Process {
+    id: i32,
+    started: u64,
+}
+
+impl Process {
+    /// `None` if there is none of that id.
+    fn of(id: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // The second field is in parentheses and may hold anything; the 22nd is the start. proc_pid_stat(5).
+        let (_, rest) = stat.rsplit_once(") ")?;
+        Some(Self { id, started: rest.split(' ').nth(19)?.parse().ok()? })
+    }
+
+    fn is_alive(&self) -> bool {
+        Self::of(self.id).is_some_and(|now| now == *self)
+    }
 }
 
 impl Traces {
     fn of(cluster: &Cluster) -> Self {
         let process_1 = cluster.process_1().unwrap();
-        let namespace = fs::read_link(format!("/proc/{process_1}/ns/pid")).unwrap();
-        let processes = processes_in(&namespace);
-        // Daemons, a pause process and a container, at the least.
-        assert!(processes.len() >= 10, "{processes:?}");
         let state = cluster.state().to_owned();
         let cgroups = cgroups_of(&state);
-        assert!(!cgroups.is_empty());
+        let daemons = processes_in(&fs::read_link(format!("/proc/{process_1}/ns/pid")).unwrap());
+        // Containers have process namespaces of their own.
+        let containers: BTreeSet<_> = cgroups.iter().flat_map(|group| processes_of(group)).collect();
+        // At the least, by `tests/cluster/node`; and a pause process and a container.
+        assert!(daemons.len() >= 10 && containers.len() >= 2, "{daemons:?} {containers:?}");
+        let processes = daemons.into_iter().chain(containers).filter_map(Process::of).collect();
         Self { state, processes, cgroups }
     }
 
     fn wait_for_processes_to_end(&self) {
-        crate::wait::until(
-            "its processes to end",
-            || format!("{:?}", self.alive()),
-            || self.alive().is_empty(),
-        );
+        let ended = || self.alive().is_empty() && !is_alive(&self.state);
+        crate::wait::until("its processes to end", || format!("{:?}", self.alive()), ended);
     }
 
     fn assert_gone(&self) {
-        assert_eq!(self.alive(), <Vec<u32>>::new(), "processes are left");
+        let alive = self.alive();
+        assert!(alive.is_empty(), "{alive:?} are left");
         assert!(!self.state.exists(), "{} is left", self.state.display());
         let left: Vec<_> = self.cgroups.iter().filter(|group| group.exists()).collect();
         assert!(left.is_empty(), "{left:?} are left");
@@ -120,24 +136,26 @@ impl Traces {
         assert!(!mounts.contains(&*self.state.to_string_lossy()), "{mounts}");
     }
 
-    /// A process id may be another's by now: one that is of this cluster has its name in its command or its groups.
-    fn alive(&self) -> Vec<u32> {
-        let name = self.state.file_name().unwrap().to_string_lossy().into_owned();
-        let ours = |id: &&u32| {
-            let read = |file: &str| fs::read(format!("/proc/{id}/{file}")).unwrap_or_default();
-            let text = [read("cmdline"), read("cgroup")].concat();
-            String::from_utf8_lossy(&text).contains(&name)
-        };
-        self.processes.iter().filter(ours).copied().collect()
+    fn alive(&self) -> Vec<&Process> {
+        self.processes.iter().filter(|process| process.is_alive()).collect()
     }
 }
 
-fn processes_in(namespace: &Path) -> Vec<u32> {
+/// The processes in a process namespace.
+fn processes_in(namespace: &Path) -> Vec<i32> {
     let processes = fs::read_dir("/proc").unwrap();
     processes
         .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
-        .filter(|id: &u32| fs::read_link(format!("/proc/{id}/ns/pid")).is_ok_and(|its| its == namespace))
+        .filter(|id: &i32| fs::read_link(format!("/proc/{id}/ns/pid")).is_ok_and(|its| its == namespace))
         .collect()
+}
+
+/// The processes in a control group and those below it.
+fn processes_of(group: &Path) -> Vec<i32> {
+    let script = r#"find "$0" -name cgroup.procs -exec cat {} +"#;
+    let output = Command::new("sh").args(["-c", script]).arg(group).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|id| id.parse().unwrap()).collect()
 }
 
 fn cgroups_of(state: &Path) -> Vec<PathBuf> {
@@ -146,5 +164,7 @@ fn cgroups_of(state: &Path) -> Vec<PathBuf> {
         .args(["/sys/fs/cgroup", "-maxdepth", "2", "-type", "d", "-name", &name])
         .output()
         .unwrap();
-    String::from_utf8(output.stdout).unwrap().lines().map(PathBuf::from).collect()
+    let groups: Vec<_> = String::from_utf8(output.stdout).unwrap().lines().map(PathBuf::from).collect();
+    assert!(!groups.is_empty(), "no control group is named {name}");
+    groups
 }

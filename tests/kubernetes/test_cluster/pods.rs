@@ -43,7 +43,7 @@ fn an_image_that_is_missing_gives_err_image_pull() {
         let (repository, _) = kubernetes.image("probe").rsplit_once(':').unwrap();
         namespace.create_object(&pod::restricted("missing", &format!("{repository}:none"), &["true"])).await;
 
-        namespace.wait::<Pod>("missing", "fail to pull", pull_fails).await;
+        namespace.wait::<Pod>("missing", "fail to pull", pull_fails("not found")).await;
 
         namespace.delete().await;
     });
@@ -74,7 +74,7 @@ fn a_registry_that_wants_a_password_gives_the_image_to_who_has_it() {
         }
 
         namespace.succeeds("right").await;
-        namespace.wait::<Pod>("wrong", "fail to pull", pull_fails).await;
+        namespace.wait::<Pod>("wrong", "fail to pull", pull_fails("401 Unauthorized")).await;
 
         namespace.delete().await;
     });
@@ -103,7 +103,9 @@ fn a_daemon_that_was_killed_starts_again() {
     });
 }
 
-fn pull_fails(pod: Option<&Pod>) -> bool {
-    // The kubelet says ErrImagePull at each try, ImagePullBackOff between two.
-    matches!(pod::waits_because(pod).as_deref(), Some("ErrImagePull" | "ImagePullBackOff"))
+/// The kubelet says `ErrImagePull` after each try, with the registry's answer.
+fn pull_fails(answer: &'static str) -> impl Fn(Option<&Pod>) -> bool {
+    move |pod| {
+        pod::waits_because(pod).is_some_and(|(reason, why)| reason == "ErrImagePull" && why.contains(answer))
+    }
 }

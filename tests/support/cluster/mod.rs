@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sched::{CloneFlags, setns};
 
@@ -283,10 +284,17 @@ pub(crate) struct PrivateRegistry {
     pub(crate) password: &'static str,
 }
 
-/// Whether a cluster runs whose state is here: each of its processes holds the lock.
+/// Whether a cluster runs whose state is here: its process 1 and its daemons hold the lock. Looking is in nobody's way.
+///
+/// # Panics
+/// If the lock can't be tried.
 pub(crate) fn is_alive(state: &Path) -> bool {
-    File::open(state.join("lock"))
-        .is_ok_and(|lock| Flock::lock(lock, FlockArg::LockExclusiveNonblock).is_err())
+    let Ok(lock) = File::open(state.join("lock")) else { return false };
+    match Flock::lock(lock, FlockArg::LockSharedNonblock) {
+        Ok(_) => false,
+        Err((_, Errno::EWOULDBLOCK)) => true,
+        Err((_, error)) => panic!("the lock of {} can't be tried: {error}", state.display()),
+    }
 }
 
 /// The directory of all state directories.

@@ -65,10 +65,11 @@ pub(crate) fn running(pod: Option<&Pod>) -> bool {
     phase(pod) == Some("Running")
 }
 
-/// Why its container doesn't start yet, such as `ErrImagePull`.
-pub(crate) fn waits_because(pod: Option<&Pod>) -> Option<String> {
+/// Why its container doesn't start yet: a reason such as `ErrImagePull`, and what the kubelet adds.
+pub(crate) fn waits_because(pod: Option<&Pod>) -> Option<(String, String)> {
     let status = pod?.status.as_ref()?.container_statuses.as_ref()?.first()?;
-    status.state.as_ref()?.waiting.as_ref()?.reason.clone()
+    let waiting = status.state.as_ref()?.waiting.as_ref()?;
+    Some((waiting.reason.clone()?, waiting.message.clone().unwrap_or_default()))
 }
 
 /// The address of its network.
