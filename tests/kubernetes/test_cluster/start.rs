@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 
 use crate::cluster::Cluster;
 
-/// `./test` ends with one line, before it has printed that it does anything.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/test");
+
+/// With a program in the way that says something else than the real one.
 #[test]
 fn what_is_missing_is_said_in_one_line_before_anything_is_built() {
     for (program, script, line) in [
@@ -24,20 +26,35 @@ fn what_is_missing_is_said_in_one_line_before_anything_is_built() {
         fs::write(&fake, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
 
-        let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("test"))
-            .env("PATH", search_path(directory.path()))
-            // Where its tools would be built, and where a fake program can't be shadowed.
-            .env("CARGO_TARGET_DIR", directory.path().join("target"))
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(stderr.starts_with(line) && stderr.lines().count() == 1, "{program}: {stderr}");
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "it began");
-        assert_eq!(output.status.code(), Some(1));
-        assert!(!directory.path().join("target").exists(), "it built");
+        for command in [&[][..], &["e2e", "kubernetes"], &["cluster"]] {
+            let mut test = Command::new(SCRIPT);
+            test.args(command).env("PATH", search_path(directory.path()));
+            ends_at_once(test, line);
+        }
     }
+}
+
+#[test]
+fn without_root_nothing_is_built() {
+    // In a user namespace that maps nobody, one isn't root, and may still read what root may.
+    let mut test = Command::new("unshare");
+    test.args(["--user", SCRIPT]);
+    ends_at_once(test, "./test: root is needed: the tests run a real Kubernetes");
+}
+
+/// `./test` says one line, before it has printed that it does anything.
+fn ends_at_once(mut test: Command, line: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("target");
+    test.env("CARGO_TARGET_DIR", &target).env_remove("KUBECONFIG").stdin(Stdio::null());
+
+    let output = test.output().unwrap();
+
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.starts_with(line) && stderr.lines().count() == 1, "{stderr}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "it began");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!target.exists(), "it built");
 }
 
 /// From inside our own cluster's network, as if it were anybody's.
