@@ -114,7 +114,7 @@ async fn install(client: &Client) {
         let name = crd.name_any();
         api.patch(&name, &PatchParams::apply("test").force(), &Patch::Apply(&crd)).await.unwrap();
         let established = await_condition(api.clone(), &name, is_crd_established());
-        tokio::time::timeout(crate::cluster::PATIENCE, established).await.unwrap().unwrap();
+        tokio::time::timeout(crate::wait::PATIENCE, established).await.unwrap().unwrap();
     }
 }
 

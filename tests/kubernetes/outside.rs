@@ -45,39 +45,36 @@ fn a_pod_clones_from_a_git_server_outside() {
 
 #[test]
 fn real_cli_claude_code_works_in_a_pod() {
-    let Some(cluster) = Cluster::ours("hosts outside") else { return };
-    cluster.test(async |kubernetes| {
-        let address = kubernetes.outside_address();
-        let script = [Turn::write("greeting", "hello\n"), Turn::text("Done.")];
-        let api = ModelApi::start_on(https(&kubernetes, &address), script);
-        let cli = AgentCli::shipped("claude-code", "test-key").environment(api.claude_code_environment());
-
-        let output = run_in_pod(&kubernetes, "claude-code", &cli, ("NODE_EXTRA_CA_CERTS", AUTHORITY)).await;
-
-        let (envelope, greeting) = output.trim_end().rsplit_once('\n').expect("two lines");
-        assert_eq!(greeting, "hello");
-        assert_eq!(cli.read(envelope).text, "Done.");
+    works_in_a_pod("claude-code", "NODE_EXTRA_CA_CERTS", |api| {
+        AgentCli::shipped("claude-code", "test-key").environment(api.claude_code_environment())
     });
 }
 
 #[test]
 fn real_cli_codex_works_in_a_pod() {
+    works_in_a_pod("codex", "SSL_CERT_FILE", |api| {
+        // The pod is the sandbox; Codex's own needs what a restricted pod hasn't.
+        AgentCli::shipped("codex", "test-key")
+            .without("--sandbox=workspace-write")
+            .arguments(["--sandbox=danger-full-access".to_owned()])
+            .arguments(api.codex_arguments())
+    });
+}
+
+/// A CLI, told by a variable which authority to trust, writes a file as the model outside says and reports its last words.
+fn works_in_a_pod(image: &str, trusting: &str, cli: impl FnOnce(&ModelApi) -> AgentCli + Send) {
     let Some(cluster) = Cluster::ours("hosts outside") else { return };
     cluster.test(async |kubernetes| {
         let address = kubernetes.outside_address();
         let script = [Turn::write("greeting", "hello\n"), Turn::text("Done.")];
         let api = ModelApi::start_on(https(&kubernetes, &address), script);
-        // The pod is the sandbox; Codex's own needs what a restricted pod hasn't.
-        let cli = AgentCli::shipped("codex", "test-key")
-            .without("--sandbox=workspace-write")
-            .arguments(["--sandbox=danger-full-access".to_owned()])
-            .arguments(api.codex_arguments());
+        let cli = cli(&api);
 
-        let output = run_in_pod(&kubernetes, "codex", &cli, ("SSL_CERT_FILE", AUTHORITY)).await;
+        let output = run_in_pod(&kubernetes, image, &cli, (trusting, AUTHORITY)).await;
 
-        let (events, greeting) = output.trim_end().rsplit_once('\n').expect("lines");
+        let (said, greeting) = output.trim_end().rsplit_once('\n').expect("more than one line");
         assert_eq!(greeting, "hello");
-        assert_eq!(cli.read(events).text, "Done.");
+        assert_eq!(cli.read(said).text, "Done.");
     });
 }
 

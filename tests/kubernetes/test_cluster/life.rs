@@ -14,11 +14,10 @@ use crate::cluster::{Cluster, is_alive, pod};
 
 #[test]
 fn two_clusters_run_side_by_side_and_leave_nothing() {
-    if Cluster::ours("clusters of its own").is_none() {
+    if !Cluster::can_be_ours("clusters of its own") {
         return;
     }
-    let [first, second] =
-        ["first", "second"].map(|name| Cluster::start(&format!("{name}-{}", std::process::id())));
+    let [first, second] = ["first", "second"].map(Cluster::start);
     for cluster in [&first, &second] {
         cluster.test(async |kubernetes| {
             let namespace = kubernetes.namespace("side-by-side").await;
@@ -48,13 +47,13 @@ fn two_clusters_run_side_by_side_and_leave_nothing() {
 /// nothing of a cluster that runs.
 #[test]
 fn what_a_killed_cluster_left_is_removed_by_the_next() {
-    if Cluster::ours("clusters of its own").is_none() {
+    if !Cluster::can_be_ours("clusters of its own") {
         return;
     }
     // Other tests' clusters look for leftovers too, but not here.
     let states = tempfile::tempdir().unwrap();
-    let living = Cluster::start_in(states.path(), &format!("living-{}", std::process::id()));
-    let mut killed = Cluster::start_in(states.path(), &format!("killed-{}", std::process::id()));
+    let living = Cluster::start_in(states.path(), "living");
+    let mut killed = Cluster::start_in(states.path(), "killed");
     killed.test(async |kubernetes| {
         let namespace = kubernetes.namespace("killed").await;
         namespace

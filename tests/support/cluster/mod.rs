@@ -31,7 +31,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sched::{CloneFlags, setns};
 
-pub(crate) use namespace::{Namespace, PATIENCE};
+pub(crate) use namespace::Namespace;
 pub(crate) use outside::OutsideAddress;
 
 /// The script that makes clusters.
@@ -65,29 +65,33 @@ impl Cluster {
         if let Some(state) = variable("CAISSON_TEST_CLUSTER") {
             return Self { place: Place::Ours(state.into()), process: None };
         }
-        if let Some(kubeconfig) = variable("KUBECONFIG") {
-            return Self { place: Place::Foreign(kubeconfig.into()), process: None };
+        if let Some(kubeconfig) = foreign() {
+            return Self { place: Place::Foreign(kubeconfig), process: None };
         }
         let daily = Path::new(&states()).join("dev");
         if is_alive(&daily) {
             return Self { place: Place::Ours(daily), process: None };
         }
-        Self::start(&format!("test-{}", std::process::id()))
+        Self::start("test")
     }
 
-    /// The cluster, if it is one of ours. Otherwise says that the test is skipped, and why: only on somebody's cluster may
-    /// that happen.
-    #[expect(clippy::print_stdout, reason = "the reason of a skipped test is for who reads its output")]
+    /// The cluster, if it is one of ours; see [`Self::can_be_ours`].
     pub(crate) fn ours(needed_for: &str) -> Option<Self> {
-        let cluster = Self::any();
-        if matches!(cluster.place, Place::Foreign(_)) {
-            println!("skipped on the cluster of KUBECONFIG: it needs {needed_for}");
-            return None;
-        }
-        Some(cluster)
+        Self::can_be_ours(needed_for).then(Self::any)
     }
 
-    /// A cluster of this test's own, in whose name `name` is.
+    /// Whether the tests run on a cluster of ours. Otherwise says that the test is skipped, and why: only on somebody's
+    /// cluster may that happen.
+    #[expect(clippy::print_stdout, reason = "the reason of a skipped test is for who reads its output")]
+    pub(crate) fn can_be_ours(needed_for: &str) -> bool {
+        let ours = foreign().is_none();
+        if !ours {
+            println!("skipped on the cluster of KUBECONFIG: it needs {needed_for}");
+        }
+        ours
+    }
+
+    /// A cluster of this test's own. Its name is `name` with something that no other run has.
     ///
     /// # Panics
     /// With what the script said if it doesn't boot.
@@ -98,7 +102,10 @@ impl Cluster {
     /// The same with another directory for state directories. Leftovers are looked for there alone.
     pub(crate) fn start_in(states: &Path, name: &str) -> Self {
         let mut command = Command::new(SCRIPT);
-        command.arg("run").args(["--name", name]).env("CAISSON_TEST_STATE", states);
+        command
+            .arg("run")
+            .args(["--name", &format!("{name}-{}", std::process::id())])
+            .env("CAISSON_TEST_STATE", states);
         if let Some(kube) = variable("CAISSON_TEST_KUBE") {
             command.args(["--kube", &kube]);
         }
@@ -295,6 +302,12 @@ pub(crate) fn is_alive(state: &Path) -> bool {
         Err((_, Errno::EWOULDBLOCK)) => true,
         Err((_, error)) => panic!("the lock of {} can't be tried: {error}", state.display()),
     }
+}
+
+/// The kubeconfig of somebody's cluster, if the tests run there.
+fn foreign() -> Option<PathBuf> {
+    let kubeconfig = variable("KUBECONFIG").map(PathBuf::from);
+    kubeconfig.filter(|_| variable("CAISSON_TEST_CLUSTER").is_none())
 }
 
 /// The directory of all state directories.

@@ -14,9 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::{dump, pod};
-
-/// Longer than anything takes that works, on a busy machine; below the time after which the test runner ends a test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
+use crate::wait::PATIENCE;
 
 /// A namespace that ends with the test. What it held is printed if the test fails in one of its waits.
 pub(crate) struct Namespace {
