@@ -160,18 +160,6 @@ impl ApiProxy {
         self.matching(matches).into_iter().take(count).collect()
     }
 
-    /// [`Self::until_each`] for a thread that runs nothing asynchronous.
-    pub(crate) fn block_until_each(
-        &self,
-        count: usize,
-        matches: &Match,
-        condition: impl Fn(&Record) -> bool,
-    ) -> Vec<Record> {
-        let what = awaited(count, matches);
-        self.state.records.block_until(&what, |records| reached(records, count, matches, &condition));
-        self.matching(matches).into_iter().take(count).collect()
-    }
-
     fn authority(&self) -> &str {
         &self.endpoint.identity().expect("a proxy speaks TLS").authority
     }
